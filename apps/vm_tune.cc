@@ -37,7 +37,7 @@ constexpr const char* kExamples =
     "  vm-tune db prune records.jsonl -o small.jsonl   # the best alone";
 
 struct Options {
-  std::vector<std::string> arguments, input_shapes, dims;
+  std::vector<std::string> arguments, input_shapes, dims, sizes;
   std::vector<std::string> runners;
   std::string target = "cpu:native", output, db, search = "evolution", cost_model = "auto", worker, report, time_budget,
               run_timeout = "10s";
@@ -87,7 +87,11 @@ class Tuning {
       compile_.import.dims.push_back(std::move(range));
     }
     INGOT_ASSIGN_OR_RETURN(model_, driver::LoadModel(path, compile_, {}));
-    INGOT_ASSIGN_OR_RETURN(tasks_, driver::TasksOfModel(model_, compile_));
+    for (const std::string& text : options_.sizes) {
+      INGOT_ASSIGN_OR_RETURN(tune::Sizes sizes, tune::ParseSizes(text));
+      sizes_.push_back(std::move(sizes));
+    }
+    INGOT_ASSIGN_OR_RETURN(tasks_, driver::TasksOfModel(model_, compile_, sizes_));
     target_ = compile_.target.variants.front();
     return Status();
   }
@@ -96,6 +100,7 @@ class Tuning {
     tune::TuneOptions tuning;
     tuning.target = target_;
     tuning.opt_level = compile_.opt_level;
+    tuning.sizes = sizes_;
     tuning.search = options_.search == "random" ? tune::Search::kRandom
                     : options_.search == "grid" ? tune::Search::kGrid
                                                 : tune::Search::kEvolution;
@@ -305,6 +310,7 @@ class Tuning {
   driver::CompileOptions compile_;
   ir::IRModule model_;
   Target target_;
+  std::vector<tune::Sizes> sizes_;
   std::vector<tune::Task> tasks_;
 };
 
@@ -350,6 +356,11 @@ int main(int argc, char** argv) {
   line.Add("--target", options.target, "The CPU, as in vm-compile").ShowDefault();
   line.Add("--input-shape", options.input_shapes, "NAME=DIM,DIM,...: fix or name an input's dimensions").OneEach();
   line.Add("--dim", options.dims, "NAME=VALUE or NAME=MIN..MAX: fix or bound a symbolic dimension").OneEach();
+  line.Add("--sizes", options.sizes,
+           "NAME=SIZE,...[:WEIGHT]: measure kernels with symbolic dimensions at these sizes; of several, times are "
+           "means "
+           "by weight")
+      .OneEach();
   line.Add("-o,--output", options.output, "Where db merge and db prune write").Type("FILE");
   return tool.Run(argc, argv, [&] { return Tuning(tool, options).Run(); });
 }

@@ -72,9 +72,10 @@ ingot_ratio RatioOf(const tune::Record* record) {
 }
 
 Status Measure(const ir::IRModule& model, const CompileOptions& options, const ingot_tune_options& given,
-               const CompileObserver& observer, ingot_tuning& tuning) {
+               std::vector<tune::Sizes> sizes, const CompileObserver& observer, ingot_tuning& tuning) {
   if (given.database == nullptr) return NullArgument("database");
   INGOT_ASSIGN_OR_RETURN(tune::TuneOptions tune, TuneOptionsOf(given, options));
+  tune.sizes = std::move(sizes);
   std::unique_ptr<tune::CostModel> cost_model;
   if (given.learn != 0 && tune.search == tune::Search::kEvolution) {
     Result<std::unique_ptr<tune::CostModel>> loaded = tune::LoadXgboostModel();
@@ -111,11 +112,16 @@ Status Run(const char* model_path, const ingot_compile_options* given, const ing
   const CompileObserver observer = Observe(copied);
   INGOT_ASSIGN_OR_RETURN(const ir::IRModule model, LoadModel(model_path, options, observer));
   auto tuning = std::make_unique<ingot_tuning>();
-  INGOT_ASSIGN_OR_RETURN(tuning->tasks, TasksOfModel(model, options));
+  INGOT_ASSIGN_OR_RETURN(const ingot_tune_options copied_tune, CopyOptions(tune, INGOT_TUNE_OPTIONS_INIT));
+  std::vector<tune::Sizes> all_sizes;
+  for (size_t i = 0; i < copied_tune.num_sizes; ++i) {
+    INGOT_ASSIGN_OR_RETURN(tune::Sizes sizes, tune::ParseSizes(copied_tune.sizes[i]));
+    all_sizes.push_back(std::move(sizes));
+  }
+  INGOT_ASSIGN_OR_RETURN(tuning->tasks, TasksOfModel(model, options, all_sizes));
   tuning->target = options.target.variants.front();
   if (tune != nullptr) {
-    INGOT_ASSIGN_OR_RETURN(const ingot_tune_options copied_tune, CopyOptions(tune, INGOT_TUNE_OPTIONS_INIT));
-    INGOT_RETURN_IF_ERROR(Measure(model, options, copied_tune, observer, *tuning));
+    INGOT_RETURN_IF_ERROR(Measure(model, options, copied_tune, std::move(all_sizes), observer, *tuning));
   }
   *out = tuning.release();
   return Status();

@@ -20,8 +20,9 @@ struct ModelTuning {
   std::string note;                       // why there is none
 };
 
-// The tasks of a loaded model for the one record of the target.
-Result<std::vector<tune::Task>> TasksOfModel(const ir::IRModule& loaded, const CompileOptions& options);
+// The tasks of a loaded model for the one record of the target; their FLOPs and bytes at these sizes of its symbols.
+Result<std::vector<tune::Task>> TasksOfModel(const ir::IRModule& loaded, const CompileOptions& options,
+                                             const std::vector<tune::Sizes>& sizes = {});
 
 // `options`: as for the compilation that takes the schedules; one target record. The database outlives the result.
 Result<ModelTuning> TuneModel(const ir::IRModule& loaded, const std::vector<tune::Task>& tasks,

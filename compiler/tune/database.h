@@ -14,6 +14,7 @@
 #include "compiler/schedule/default_schedule.h"
 #include "compiler/target/target.h"
 #include "compiler/tune/measure/paired_ratio.h"
+#include "compiler/tune/sizes.h"
 #include "compiler/tune/tuned_set.h"
 #include "runtime/status.h"
 
@@ -33,6 +34,7 @@ struct Record {
   std::string model;            // of a model: ModelKey
   TunedSet set;                 // of a model
   std::string target;           // kernels::TargetText
+  std::vector<Sizes> sizes;     // of symbols, whose times are taken together; empty: there are none
   std::string machine, tool;    // where and by which version it was measured
   int64_t threads = 1;          // of the kernels
   std::string program;          // a hash of the executable that was measured; empty: none was compiled

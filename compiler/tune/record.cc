@@ -71,6 +71,20 @@ class MemberReader {
     return seconds;
   }
 
+  // Of kernels and models without symbols the member is absent.
+  Result<std::vector<Sizes>> SizesIfAny() const {
+    std::vector<Sizes> all;
+    const Json* found = Find("sizes");
+    if (found == nullptr) return all;
+    if (!found->is_array()) return Malformed("\"sizes\" is no list");
+    for (const Json& value : *found) {
+      const Result<Sizes> sizes = ParseSizes(value.is_string() ? value.get<std::string>() : "");
+      if (!sizes.ok()) return Malformed(sizes.status().message());
+      all.push_back(*sizes);
+    }
+    return all;
+  }
+
   static Result<schedule::Chosen> Choices(const Json& json) {
     if (!json.is_object()) return Malformed("choices that are no object");
     schedule::Chosen choices;
@@ -167,6 +181,8 @@ std::string RecordLine(const Record& record) {
     line["trace"] = record.trace;
   }
   line["target"] = record.target;
+  if (!record.sizes.empty()) line["sizes"] = Json::array();
+  for (const Sizes& sizes : record.sizes) line["sizes"].push_back(SizesText(sizes));
   line["machine"] = record.machine;
   line["tool"] = record.tool;
   line["threads"] = record.threads;
@@ -198,6 +214,7 @@ Result<Record> ParseRecord(const std::string& text) {
   record.kind = static_cast<Record::Kind>(known - kKindNames.begin());
   INGOT_RETURN_IF_ERROR(ReadSubject(reader, record));
   INGOT_ASSIGN_OR_RETURN(record.target, reader.Text("target"));
+  INGOT_ASSIGN_OR_RETURN(record.sizes, reader.SizesIfAny());
   INGOT_ASSIGN_OR_RETURN(record.machine, reader.Text("machine"));
   INGOT_ASSIGN_OR_RETURN(record.tool, reader.Text("tool"));
   INGOT_ASSIGN_OR_RETURN(record.threads, reader.Integer("threads"));

@@ -30,10 +30,22 @@ class CallCounter : public ir::ExprVisitor {
   void Visit(const ir::GlobalVarNode& var) override { ++calls[var.name]; }
 };
 
-double LikelyAmount(const DimCode& formula, size_t num_ints) {
-  const std::vector<int64_t> sizes(num_ints, kernels::kLikelySize);
-  const Result<int64_t> amount = formula.Evaluate(sizes);
-  return amount.ok() ? static_cast<double>(*amount) : 0;
+// The mean of a formula over a kernel's integer arguments at these sizes; of no sizes, at likely ones.
+double AmountAt(const DimCode& formula, const std::vector<vm::KernelInt>& ints, std::span<const Sizes> sizes) {
+  static const std::vector<Sizes> kLikely(1);
+  if (sizes.empty()) sizes = kLikely;
+  double sum = 0, weights = 0;
+  for (const Sizes& one : sizes) {
+    std::vector<int64_t> values;
+    for (const vm::KernelInt& argument : ints) {
+      const auto found = one.values.find(argument.name);
+      values.push_back(found == one.values.end() ? kernels::kLikelySize : found->second);
+    }
+    const Result<int64_t> amount = formula.Evaluate(values);
+    sum += one.weight * (amount.ok() ? static_cast<double>(*amount) : 0);
+    weights += one.weight;
+  }
+  return sum / weights;
 }
 
 }  // namespace
@@ -48,13 +60,13 @@ double Task::num_schedules() const {
   return schedules;
 }
 
-Result<Task> Described(Task task, const Target& target) {
+Result<Task> Described(Task task, const Target& target, std::span<const Sizes> sizes) {
   INGOT_ASSIGN_OR_RETURN(const codegen::KernelDescription description,
                          codegen::DescribeKernel(task.names[0], task.function));
-  const size_t num_ints = description.kernel.ints.size();
-  task.is_symbolic = num_ints > 0;
-  task.flops = LikelyAmount(description.kernel.flops, num_ints);
-  task.bytes = LikelyAmount(description.kernel.bytes, num_ints);
+  const std::vector<vm::KernelInt>& ints = description.kernel.ints;
+  task.is_symbolic = !ints.empty();
+  task.flops = AmountAt(description.kernel.flops, ints, sizes);
+  task.bytes = AmountAt(description.kernel.bytes, ints, sizes);
   INGOT_ASSIGN_OR_RETURN(schedule::ScheduledFunction scheduled, task.Scheduled(target, {}));
   INGOT_ASSIGN_OR_RETURN(const ir::PrimFunc lowered, transform::LowerPrimFunc(scheduled.function, target));
   task.predicted_seconds = kernels::PredictCost(lowered, target, task.bytes).nanoseconds * 1e-9;
@@ -83,13 +95,16 @@ std::string ModelKey(const ir::IRModule& module, int opt_level) {
 std::string TaskText(const ir::PrimFunc& function) { return script::PrintFunction("kernel", function); }
 
 Result<ir::PrimFunc> ParseTaskText(const std::string& text) {
+  // Its symbols are declared before it, as those of a module are.
+  const size_t begin = text.starts_with('@') ? 0 : text.find("\n@") + 1;
   std::string indented = "    ";
-  for (const char c : text) {
+  for (const char c : text.substr(begin)) {
     indented += c;
     if (c == '\n') indented += "    ";
   }
-  INGOT_ASSIGN_OR_RETURN(const ir::IRModule module,
-                         script::ParseModule("@I.ir_module\nclass Module:\n" + indented + "\n", "tuning record"));
+  INGOT_ASSIGN_OR_RETURN(
+      const ir::IRModule module,
+      script::ParseModule(text.substr(0, begin) + "@I.ir_module\nclass Module:\n" + indented + "\n", "tuning record"));
   for (const ir::IRModule::Entry& entry : module.functions()) {
     if (ir::PrimFunc function = ir::AsRef<ir::PrimFuncNode>(entry.function)) return function;
   }
@@ -102,7 +117,7 @@ double RooflineSeconds(const Task& task, const Target& target) {
   return std::max(task.flops / flops_per_second, task.bytes / kBytesPerSecond);
 }
 
-Result<std::vector<Task>> TasksOf(const ir::IRModule& module, const Target& target) {
+Result<std::vector<Task>> TasksOf(const ir::IRModule& module, const Target& target, std::span<const Sizes> sizes) {
   CallCounter counter;
   for (const ir::IRModule::Entry& entry : module.functions()) {
     if (ir::As<ir::FunctionNode>(entry.function) != nullptr) counter.VisitExpr(entry.function);
@@ -126,7 +141,7 @@ Result<std::vector<Task>> TasksOf(const ir::IRModule& module, const Target& targ
     found.names = {named.name};
     found.function = by_place;
     found.weight = weight;
-    Result<Task> task = Described(std::move(found), target);
+    Result<Task> task = Described(std::move(found), target, sizes);
     if (!task.ok()) return std::move(task).status().WithContext("prim function \"" + named.name + "\"");
     tasks.push_back(*std::move(task));
   }

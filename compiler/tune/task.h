@@ -4,12 +4,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "compiler/ir/module.h"
 #include "compiler/schedule/default_schedule.h"
 #include "compiler/target/target.h"
+#include "compiler/tune/sizes.h"
 #include "runtime/status.h"
 
 namespace ingot::tune {
@@ -22,8 +24,8 @@ struct Task {
   std::function<Result<schedule::ScheduledFunction>(const Target& target, const schedule::Chosen& chosen)> apply;
   // Calls that graph functions spell out. A loop counts once, each branch counts.
   int64_t weight = 0;
-  double flops = 0, bytes = 0;            // of a call
-  bool is_symbolic = false;               // sizes depend on symbols, each of which counts as kernels::kLikelySize
+  double flops = 0, bytes = 0;            // of a call; of several sizes, the mean
+  bool is_symbolic = false;               // sizes depend on symbols; those without sizes count as kernels::kLikelySize
   double predicted_seconds = 0;           // of the default schedule, by kernels/predict_cost
   std::vector<schedule::Choice> choices;  // that the default schedule makes; empty: there is nothing to tune
 
@@ -41,13 +43,13 @@ std::string TaskText(const ir::PrimFunc& function);
 Result<ir::PrimFunc> ParseTaskText(const std::string& text);
 
 // The task with what follows from its function: FLOPs, bytes, the predicted time, choices.
-Result<Task> Described(Task task, const Target& target);
+Result<Task> Described(Task task, const Target& target, std::span<const Sizes> sizes = {});
 
 // The larger of the task's FLOPs at the arithmetic peak of one core in float32 and of its bytes at 12 GB/s, at a
 // nominal clock of 3 GHz: an estimate of what no schedule goes far below, of kernels whose tensors lie in memory.
 double RooflineSeconds(const Task& task, const Target& target);
 
 // The tasks of a module behind the graph passes, in its order.
-Result<std::vector<Task>> TasksOf(const ir::IRModule& module, const Target& target);
+Result<std::vector<Task>> TasksOf(const ir::IRModule& module, const Target& target, std::span<const Sizes> sizes = {});
 
 }  // namespace ingot::tune

@@ -50,7 +50,7 @@ class TaskSearch {
   double ExpectedGain() const;
 
   MeasuredProgram default_program;
-  std::vector<MeasuredInput> inputs;
+  std::vector<MeasuredCase> cases;
   std::string note;  // why nothing more is tried; empty: the search goes on
   int64_t new_trials = 0;
 

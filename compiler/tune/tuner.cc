@@ -40,6 +40,18 @@ void AddOutcome(const Measurement& measurement, const RunnerPool& pool, Record& 
   }
 }
 
+// The candidate with the inputs of each case, one after the other, with nothing else on the machine.
+Result<Measurement> MeasureCases(Candidate candidate, const std::vector<MeasuredCase>& cases, RunnerPool& pool) {
+  std::vector<Measurement> measurements;
+  for (const MeasuredCase& one : cases) {
+    candidate.inputs = one.inputs;
+    pool.Submit(candidate);
+    INGOT_ASSIGN_OR_RETURN(Measurement measurement, pool.Next());
+    measurements.push_back(std::move(measurement));
+  }
+  return Combined(cases, measurements);
+}
+
 class TuningRun {
  public:
   TuningRun(const TuneOptions& options, RunnerPool& pool, DatabaseFile& database, const std::atomic<bool>& stop,
@@ -72,16 +84,20 @@ class TuningRun {
     searches_.push_back(std::make_unique<TaskSearch>(task, options_.target));
     TaskSearch& search = *searches_.back();
     if (task.choices.empty()) search.note = "its rules choose nothing";
-    if (task.is_symbolic) search.note = "its sizes are symbols";
     if (task.weight == 0) search.note = "no graph function calls it";
     if (!search.note.empty()) return Status();
+    Result<std::vector<MeasuredCase>> cases = KernelCases(task, options_.sizes);
+    if (!cases.ok()) {
+      search.note = cases.status().message();
+      return Status();
+    }
+    search.cases = *std::move(cases);
     Result<MeasuredProgram> program = KernelProgram(task, options_.target, options_.opt_level, {});
     if (!program.ok()) {
       search.note = program.status().message();
       return Status();
     }
     search.default_program = *std::move(program);
-    INGOT_ASSIGN_OR_RETURN(search.inputs, KernelInputs(task));
     for (const Record& record : database_.database().records()) {
       if (!IsOf(record, search) || record.kind != Record::Kind::kTrial || WasLost(record)) continue;
       if (!IsOfThisBuild(record, search)) continue;
@@ -91,7 +107,7 @@ class TuningRun {
   }
 
   bool IsOf(const Record& record, const TaskSearch& search) const {
-    return record.task == search.task().key && record.target == target_text_;
+    return record.task == search.task().key && record.target == target_text_ && record.sizes == SizesOf(search.cases);
   }
 
   // The rules of another version may make other schedules of the same choices.
@@ -226,16 +242,27 @@ class TuningRun {
     record.program = ProgramHash(program);
     Candidate candidate = CandidateOf(search, std::move(program));
     candidate.options.fault = fault;
-    running_.emplace(candidate.id, std::pair(&search, std::move(record)));
-    pool_.Submit(std::move(candidate));
+    const auto running = std::make_shared<Running>(Running{&search, std::move(record), {}});
+    for (const MeasuredCase& one : search.cases) {
+      candidate.id = next_id_++;
+      candidate.inputs = one.inputs;
+      running_.emplace(candidate.id, running);
+      running->ids.push_back(candidate.id);
+      pool_.Submit(candidate);
+    }
   }
 
-  // Waits for one of those that were submitted.
+  // Waits for one of those that were submitted: for one of the cases of a trial.
   Status TakeTrial() {
     INGOT_ASSIGN_OR_RETURN(const Measurement measurement, pool_.Next());
-    auto [search, record] = std::move(running_.extract(measurement.id).mapped());
-    AddOutcome(measurement, pool_, record);
-    AddTrial(*search, {{record.choices, record.trace}, record.fastest_seconds()}, record);
+    const std::shared_ptr<Running> running = running_.extract(measurement.id).mapped();
+    running->measured.emplace(measurement.id, measurement);
+    if (running->measured.size() < running->ids.size()) return Status();
+    std::vector<Measurement> measurements;
+    for (const uint64_t id : running->ids) measurements.push_back(running->measured.at(id));
+    Record& record = running->record;
+    AddOutcome(Combined(running->search->cases, measurements), pool_, record);
+    AddTrial(*running->search, {{record.choices, record.trace}, record.fastest_seconds()}, record);
     return database_.Append(std::move(record)).status();
   }
 
@@ -245,15 +272,15 @@ class TuningRun {
     record.function = TaskText(search.task().function);
     record.choices = point.choices;
     record.trace = point.trace;
+    record.sizes = SizesOf(search.cases);
     return record;
   }
 
-  Candidate CandidateOf(const TaskSearch& search, MeasuredProgram program) {
+  // Without inputs.
+  Candidate CandidateOf(const TaskSearch& search, MeasuredProgram program) const {
     Candidate candidate;
-    candidate.id = next_id_++;
     candidate.program = std::move(program);
     candidate.reference = search.default_program;
-    candidate.inputs = search.inputs;
     candidate.options = options_.measure;
     return candidate;
   }
@@ -293,11 +320,18 @@ class TuningRun {
     candidate.options.repeats =
         kind == Record::Kind::kScreening ? options_.screening_repeats : options_.comparison_repeats;
     candidate.options.timeout_seconds *= 4;
-    pool_.Submit(std::move(candidate));
-    INGOT_ASSIGN_OR_RETURN(const Measurement measurement, pool_.Next());
+    INGOT_ASSIGN_OR_RETURN(const Measurement measurement, MeasureCases(std::move(candidate), search.cases, pool_));
     AddOutcome(measurement, pool_, record);
     return database_.Append(std::move(record));
   }
+
+  // A trial that is being measured.
+  struct Running {
+    TaskSearch* search;
+    Record record;
+    std::vector<uint64_t> ids;  // of its candidates, by cases
+    std::map<uint64_t, Measurement> measured = {};
+  };
 
   const TuneOptions& options_;
   RunnerPool& pool_;
@@ -307,8 +341,8 @@ class TuningRun {
   const std::string target_text_;
   std::mt19937_64 random_;
   std::vector<std::unique_ptr<TaskSearch>> searches_;
-  std::set<const TaskSearch*> ended_;                           // whose spaces give nothing new
-  std::map<uint64_t, std::pair<TaskSearch*, Record>> running_;  // by the candidate's number
+  std::set<const TaskSearch*> ended_;                     // whose spaces give nothing new
+  std::map<uint64_t, std::shared_ptr<Running>> running_;  // by the candidate's number
   uint64_t next_id_ = 1;
 };
 
@@ -321,10 +355,11 @@ Result<std::vector<TaskResult>> Tune(const std::vector<Task>& tasks, const TuneO
 }
 
 const Record* FindModelComparison(const Database& database, const std::string& key, const std::string& target,
-                                  const TunedSet& set) {
+                                  const TunedSet& set, const std::vector<Sizes>& sizes) {
   for (const Record& record : database.records()) {
     const bool is_of = record.kind == Record::Kind::kModel && record.model == key && record.target == target;
-    if (is_of && record.set == set && !WasLost(record)) return &record;
+    const bool is_at = record.sizes.empty() || record.sizes == sizes;
+    if (is_of && is_at && record.set == set && !WasLost(record)) return &record;
   }
   return nullptr;
 }
@@ -334,11 +369,11 @@ Result<const Record*> CompareModel(const ModelPrograms& programs, const TuneOpti
   Record record = RecordFor(Record::Kind::kModel, options);
   record.model = programs.key;
   record.set = programs.set;
+  record.sizes = SizesOf(programs.cases);
   record.program = ProgramHash(programs.tuned);
   Candidate candidate;
   candidate.program = programs.tuned;
   candidate.rival = candidate.reference = programs.untuned;
-  candidate.inputs = programs.inputs;
   // Sums in another order, which all layers behind pass on.
   candidate.tolerance = {1e-3, 1e-4};
   candidate.options = options.measure;
@@ -347,8 +382,7 @@ Result<const Record*> CompareModel(const ModelPrograms& programs, const TuneOpti
   candidate.options.repeats = options.comparison_repeats;
   candidate.options.timeout_seconds = options.model_timeout_seconds;
   candidate.options.max_memory_bytes = 0;
-  pool.Submit(std::move(candidate));
-  INGOT_ASSIGN_OR_RETURN(const Measurement measurement, pool.Next());
+  INGOT_ASSIGN_OR_RETURN(const Measurement measurement, MeasureCases(std::move(candidate), programs.cases, pool));
   AddOutcome(measurement, pool, record);
   return database.Append(std::move(record));
 }

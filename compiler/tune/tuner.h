@@ -44,6 +44,7 @@ struct TuneOptions {
   int screening_repeats = 11;
   int comparison_repeats = 31;
   double model_timeout_seconds = 600;
+  std::vector<Sizes> sizes;  // with which kernels are measured whose sizes are symbols; empty: they are not tuned
   uint64_t seed = 1;
   MeasureOptions measure;
   std::function<TestFault(int64_t trial)> fault;  // for tests: what a trial does wrong, counted from 0; may be null
@@ -74,11 +75,11 @@ struct ModelPrograms {
   std::string key;  // ModelKey
   TunedSet set;
   MeasuredProgram tuned, untuned;
-  std::vector<MeasuredInput> inputs;
+  std::vector<MeasuredCase> cases;
 };
-// The comparison that the database has of this model and set.
+// The comparison that the database has of this model and set, at these sizes if the model has symbols.
 const Record* FindModelComparison(const Database& database, const std::string& key, const std::string& target,
-                                  const TunedSet& set);
+                                  const TunedSet& set, const std::vector<Sizes>& sizes);
 // Compares the two in turns and appends the record. Nothing is done about the caches: the model's calls follow each
 // other, as in use.
 Result<const Record*> CompareModel(const ModelPrograms& programs, const TuneOptions& options, RunnerPool& pool,

@@ -73,6 +73,13 @@ class PythonCompiler(unittest.TestCase):
         self.assertTrue([note for note in notes if note.startswith("tuned schedules for native: ")], notes)
         self.check(ingot.load(compiled.bytes), 1)
 
+    def test_sizes(self):
+        sizes = ["batch=1", "batch=4:0.5"]
+        found = ingot.compiler.tune(MODEL, self.db, trials=1, hot=True, sizes=sizes)
+        self.assertEqual(sum(task.new_trials for task in found.tasks), 1)
+        lines = [json.loads(line) for line in self.db.read_text().splitlines()]
+        self.assertTrue([line for line in lines if line.get("sizes") == sizes and line["choices"]])
+
     def test_interruptions(self):
         def interrupt(step, done, total):
             if step.startswith("trials: ") and done == 2:

@@ -137,6 +137,49 @@ class Tuning(unittest.TestCase):
             self.assertLessEqual(len(curve), 4)
             self.assertTrue(all(run["least"] * 0.9999 <= ratio for ratio in curve))
 
+    def test_symbolic_dimensions(self):
+        model = (DATA / "digits.onnx", "--target", "cpu:native")
+        listed = json.loads(self.run_tool("vm-tune", *model, "--list-tasks", "--json", "-").stdout)["tasks"]
+        symbolic = {task["task"] for task in listed if task["symbolic"]}
+        self.assertGreater(len(symbolic), 3)
+
+        def tune(*args):
+            command = ("vm-tune", *model, *QUICK, "--db", self.db, "--json", "-", *args)
+            return {task["task"]: task for task in json.loads(self.run_tool(*command).stdout)["tasks"]}
+
+        for task in tune("--trials", 2).values():
+            self.assertEqual("(--sizes)" in task["note"], task["task"] in symbolic and bool(task["choices"]))
+        self.assertFalse(self.db.exists() and [line for line in records(self.db) if line["task"] in symbolic])
+        sizes = ("--sizes", "batch=1:3", "--sizes", "batch=9", "--trials", 3)
+        one, nine = [{task["task"]: task["flops"] for task in json.loads(self.run_tool(
+            "vm-tune", *model, "--list-tasks", "--json", "-", "--sizes", f"batch={n}").stdout)["tasks"]} for n in (1, 9)]
+        for key, task in tune(*sizes).items():
+            self.assertAlmostEqual(task["flops"], (3 * one[key] + nine[key]) / 4, delta=1)
+            self.assertNotIn("size", task["note"])
+        lines = [line for line in records(self.db) if line.get("task") in symbolic]
+        self.assertEqual({json.dumps(line["sizes"]) for line in lines}, {'["batch=1:3", "batch=9"]'})
+        self.assertEqual(sum(line["kind"] == "trial" and bool(line["choices"]) for line in lines), 3)
+        # What was measured with the same sizes counts, what was measured with others does not.
+        self.assertEqual(sum(task["trials"] for task in tune(*sizes[:-1], 0).values()), 3)
+        other = tune("--sizes", "batch=2", "--trials", 0)
+        self.assertEqual(sum(task["trials"] for task in other.values()), 0)
+        self.assertTrue(any(task["default_seconds"] > 0 for task in other.values()))
+        for task in tune("--sizes", "steps=2", "--trials", 0).values():
+            self.assertEqual(task["note"].startswith("there is no size for its symbol batch"),
+                             task["task"] in symbolic and bool(task["choices"]))
+        # The whole model at these sizes, as if a comparison had found a kernel faster.
+        trial = next(line for line in lines if line["kind"] == "trial" and line["choices"])
+        self.write([with_times({**trial, "kind": "comparison"}, 0.5)])
+        tune(*sizes[:-1], 0)
+        model_line = records(self.db)[-1]
+        self.assertEqual((model_line["kind"], model_line["outcome"]), ("model", "ok"))
+        self.assertEqual(model_line["sizes"], ["batch=1:3", "batch=9"])
+        self.write(records(self.db)[:-1] + [with_times(model_line, 0.9)])
+        result = self.run_tool("vm-compile", *model, "--tuning-db", self.db, "-o", self.dir / "symbolic.ingot")
+        self.assertIn("tuned schedules for native: 1 of", result.stderr)
+        said = self.run_tool("vm-tune", *model, "--list-tasks", "--sizes", "batch", code=2).stderr
+        self.assertIn("expected NAME=SIZE", said)
+
     def test_interrupted(self):
         process = self.start()
         self.wait_for_lines(process, 8)

@@ -75,6 +75,8 @@ class _TuneOptions(c.Structure):
         ("hot", c.c_int32),
         ("should_stop", StopFunction),
         ("user", P),
+        ("sizes", TEXTS),
+        ("num_sizes", c.c_size_t),
     ]
 
 
@@ -173,16 +175,18 @@ def tune(
     kernel_threads=1,
     trial_seconds=10,
     hot=False,
+    sizes=(),
     **options,
 ):
     """Looks for faster schedules and appends what it measures to the file `database`, which compile takes as tuning_db.
-    Control-C ends the run after the schedule that is being measured. The arguments are those of ingot_tune_options;
-    options: as compile's."""
+    Control-C ends the run after the schedule that is being measured. The arguments are those of ingot_tune_options:
+    sizes are texts such as "batch=32:0.5". options: as compile's."""
     given = _TuneOptions(c.sizeof(_TuneOptions), os.fsencode(database), trials, trials_per_task, early_stop, seconds)
     given.search, given.learn, given.seed = search.encode(), learn, seed
     given.runners, given.num_runners = _texts(runners), len(runners)
     given.worker = None if worker is None else os.fsencode(worker)
     given.num_threads, given.trial_seconds, given.hot = kernel_threads, trial_seconds, hot
+    given.sizes, given.num_sizes = _texts(sizes), len(sizes)
     return _run(model, given, options)
 
 

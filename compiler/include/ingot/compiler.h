@@ -112,9 +112,13 @@ typedef struct ingot_tune_options {
   /* Asked before each step; non-zero ends the run: what is measured is finished, nothing more is compared. NULL: no. */
   int32_t (*should_stop)(void* user);
   void* user; /* should_stop's */
+  /* Sizes of symbolic dimensions, as --sizes: "batch=32", "batch=1,steps=128:0.5". Kernels that depend on symbols are
+   * measured with each, and their times are means by weight; with none they are not tuned. */
+  const char* const* sizes;
+  size_t num_sizes;
 } ingot_tune_options;
 #define INGOT_TUNE_OPTIONS_INIT \
-  { sizeof(ingot_tune_options), NULL, 64, 256, 64, 0, "evolution", 1, 1, NULL, 0, NULL, 1, 10, 0, NULL, NULL }
+  { sizeof(ingot_tune_options), NULL, 64, 256, 64, 0, "evolution", 1, 1, NULL, 0, NULL, 1, 10, 0, NULL, NULL, NULL, 0 }
 
 /* Tunes a model for the one CPU that options->target names (NULL: "cpu:native"). options may be NULL; its log and
  * progress are called. With tune NULL, tasks are listed and nothing is measured. The caller owns *tuning and releases it
