@@ -17,6 +17,11 @@ int64_t TaskSearch::num_failed() const {
 
 double TaskSearch::best_seconds() const { return best_after_.empty() ? default_seconds_ : best_after_.back(); }
 
+double TaskSearch::SecondsOf(const Point& point) const {
+  const auto found = std::ranges::find(trials_, point.trace, [](const Trial& trial) { return trial.point.trace; });
+  return found == trials_.end() ? 0 : found->seconds;
+}
+
 void TaskSearch::SetDefault(const Trial& trial) {
   seen_.insert(trial.point.trace);
   default_ = trial;

@@ -33,6 +33,8 @@ class TaskSearch {
   double default_seconds() const { return default_seconds_; }  // 0: not measured, or it failed
   double best_seconds() const;                                 // of the default and all trials
 
+  double SecondsOf(const Point& point) const;  // of a trial; 0: there is none, or it failed
+
   void SetDefault(const Trial& trial);
   void Add(Trial trial);
   // The trials that are faster than the default was, fastest first.

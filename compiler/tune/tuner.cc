@@ -319,7 +319,8 @@ class TuningRun {
     candidate.rival = search.default_program;
     candidate.options.repeats =
         kind == Record::Kind::kScreening ? options_.screening_repeats : options_.comparison_repeats;
-    candidate.options.timeout_seconds *= 4;
+    candidate.options.timeout_seconds =
+        TurnsTimeout(options_.measure, candidate.options.repeats, search.default_seconds() + search.SecondsOf(point));
     INGOT_ASSIGN_OR_RETURN(const Measurement measurement, MeasureCases(std::move(candidate), search.cases, pool_));
     AddOutcome(measurement, pool_, record);
     return database_.Append(std::move(record));
@@ -347,6 +348,12 @@ class TuningRun {
 };
 
 }  // namespace
+
+double TurnsTimeout(const MeasureOptions& options, int repeats, double seconds_of_both) {
+  constexpr int kCallsBefore = 8;  // of both, and of the reference, before the first repeat
+  const double of_repeat = std::max(seconds_of_both, 2 * options.repeat_seconds);
+  return 4 * (options.timeout_seconds + (repeats + kCallsBefore) * of_repeat);
+}
 
 Result<std::vector<TaskResult>> Tune(const std::vector<Task>& tasks, const TuneOptions& options, RunnerPool& pool,
                                      DatabaseFile& database, const std::atomic<bool>& stop,

@@ -65,6 +65,10 @@ struct TuneProgress {
   std::string step;
 };
 
+// After how long a comparison in turns is given up: four times a trial's time, and four times what its calls take if
+// both take so long as they were measured to, so that a slow default does not keep a faster schedule away.
+double TurnsTimeout(const MeasureOptions& options, int repeats, double seconds_of_both);
+
 // `stop`: finish the candidates that run, compare nothing, and return. Results are in the order of the tasks.
 Result<std::vector<TaskResult>> Tune(const std::vector<Task>& tasks, const TuneOptions& options, RunnerPool& pool,
                                      DatabaseFile& database, const std::atomic<bool>& stop,

@@ -159,6 +159,20 @@ TEST_CASE_FIXTURE(TunerFixture, "tuner: one comparison for each task, also of ta
 
 Trial TrialOf(const std::string& trace, double seconds) { return {{{{"x", 1}}, trace}, seconds}; }
 
+TEST_CASE("tuner: a comparison with a slow default has the time that it needs") {
+  MeasureOptions options;
+  options.timeout_seconds = 10;
+  options.repeat_seconds = 0.01;
+  CHECK(TurnsTimeout(options, 31, 0) > 40);
+  CHECK(TurnsTimeout(options, 31, 0) < 45);
+  CHECK(TurnsTimeout(options, 31, 2) > 2 * 31 * 2);  // with a machine that is half as fast meanwhile
+  const Task task = TaskFor(24);
+  TaskSearch search(task, Native());
+  search.Add(TrialOf("slow", 2));
+  CHECK(search.SecondsOf({{}, "slow"}) == 2);
+  CHECK(search.SecondsOf({{}, "another"}) == 0);
+}
+
 TEST_CASE("tuner: expected gains come from measured times, weights and recent improvements") {
   const Task light = TaskFor(24, 1), heavy = TaskFor(24, 10);
   TaskSearch a(light, Native()), b(heavy, Native());
