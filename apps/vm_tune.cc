@@ -40,8 +40,8 @@ struct Options {
   std::vector<std::string> arguments, input_shapes, dims, sizes;
   std::vector<std::string> runners;
   std::string target = "cpu:native", output, db, search = "evolution", cost_model = "auto", worker, report, time_budget,
-              run_timeout = "10s";
-  int trials = 64, trials_per_task = 256, early_stop = 64, threads = 1, seed = 1;
+              run_timeout = "10s", repeat_time = "5ms";
+  int trials = 64, repeats = 5, trials_per_task = 256, early_stop = 64, threads = 1, seed = 1;
   bool list_tasks = false, hot = false;
 };
 
@@ -111,6 +111,9 @@ class Tuning {
       INGOT_ASSIGN_OR_RETURN(tuning.seconds, ParseDuration(options_.time_budget));
     }
     INGOT_ASSIGN_OR_RETURN(tuning.measure.timeout_seconds, ParseDuration(options_.run_timeout));
+    INGOT_ASSIGN_OR_RETURN(tuning.measure.repeat_seconds, ParseDuration(options_.repeat_time));
+    if (options_.repeats < 1) return Usage("--repeats: expected at least 1");
+    tuning.measure.repeats = options_.repeats;
     tuning.seed = static_cast<uint64_t>(options_.seed);
     tuning.measure.threads = options_.threads;
     if (options_.hot) tuning.measure.flush_bytes = 0;
@@ -350,6 +353,12 @@ int main(int argc, char** argv) {
   line.Add("--worker", options.worker, "The program that runners run (default: the one installed)").Type("FILE");
   line.Add("--threads", options.threads, "Of a kernel that is measured").ShowDefault();
   line.Add("--run-timeout", options.run_timeout, "A schedule that takes longer is given up").ShowDefault();
+  line.Add("--repeats", options.repeats,
+           "Measurements of a schedule in the search, of which the fastest counts: on a busy machine many short ones")
+      .ShowDefault();
+  line.Add("--repeat-time", options.repeat_time, "The timed calls of a measurement take so long at least")
+      .Type("DURATION")
+      .ShowDefault();
   line.AddFlag("--hot", options.hot, "Leave tensors in the caches between calls (default: out of all caches)");
   line.Add("--report", options.report, "Also write a page with the table, the roofline and the course of every search")
       .Type("FILE.html");

@@ -114,6 +114,12 @@ class Tuning(unittest.TestCase):
         self.assertEqual(sum(not line["choices"] for line in trials), defaults)
         self.assertEqual({line["outcome"] for line in lines}, {"ok"})
 
+    def test_repeats(self):
+        self.tune("--trials", 1, "--repeats", 7, "--repeat-time", "10us")
+        trials = [line for line in records(self.db) if line["kind"] == "trial"]
+        self.assertEqual({len(line["seconds"]) for line in trials}, {7})
+        self.tune("--trials", 1, "--repeats", 0, code=2)
+
     def test_cost_models(self):
         document = self.tune("--trials", 30, "--trials-per-task", 14)
         self.assertEqual(sum(task["new_trials"] for task in document["tasks"]), 30)

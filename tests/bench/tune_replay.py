@@ -54,6 +54,7 @@ def measure(tools, records, duration, names):
             model = pathlib.Path(folder) / f"{name}.onnx"
             save_model(model, SPACES[name])
             command = [tools / "vm-tune", model, "--db", records, "--search", "grid", "--hot", "--progress=never"]
+            command += ["--repeats", 30, "--repeat-time", "100us"]
             command += ["--time-budget", duration, "--run-timeout", "5s"]
             for limit in "--trials", "--trials-per-task", "--early-stop":
                 command += [limit, 100000]
