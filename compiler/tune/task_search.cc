@@ -77,7 +77,8 @@ std::optional<Point> TaskSearch::Next(Search search, int64_t grid_limit, std::mt
     if (seen_.insert(point.trace).second) return point;
   }
   constexpr int kDraws = 50;
-  for (int draw = 0; draw < kDraws; ++draw) {
+  // A grid that goes on where it was begins with what was measured.
+  for (int draw = 0; search == Search::kGrid || draw < kDraws; ++draw) {
     std::optional<Point> point = Draw(search, grid_limit, random);
     if (point && seen_.insert(point->trace).second) return point;
     if (!point && search == Search::kGrid) break;

@@ -159,6 +159,18 @@ TEST_CASE_FIXTURE(TunerFixture, "tuner: one comparison for each task, also of ta
 
 Trial TrialOf(const std::string& trace, double seconds) { return {{{{"x", 1}}, trace}, seconds}; }
 
+TEST_CASE("tuner: a grid goes on behind all that was measured") {
+  Task task = TaskFor(96);
+  TaskSearch search(task, Native());
+  const std::vector<Point> measured = search.space().Grid(60);
+  REQUIRE(measured.size() == 60);
+  for (const Point& point : measured) search.Add({point, 1e-3});
+  std::mt19937_64 random(1);
+  const std::optional<Point> next = search.Next(Search::kGrid, 70, random);
+  REQUIRE(next);
+  CHECK(std::ranges::find(measured, next->trace, &Point::trace) == measured.end());
+}
+
 TEST_CASE("tuner: a comparison with a slow default has the time that it needs") {
   MeasureOptions options;
   options.timeout_seconds = 10;
