@@ -195,8 +195,14 @@ void Analyzer::Bind(const ir::PrimVar& var, Interval interval) {
 }
 
 void Analyzer::BindLet(const ir::PrimVar& var, const PrimExpr& value) {
-  // Sums of narrower ones wrap around where bounds would say that they grow.
-  Bind(var, value->dtype == DataType::Int(64) ? Bounds(value) : Interval::Everything());
+  if (IsOfElements(value)) lets_of_elements_.insert(var.get());
+  // Sums of narrow integers wrap around where bounds would say that they grow.
+  const bool is_known = value->dtype == DataType::Int(64) && !IsOfElements(value);
+  Bind(var, is_known ? Bounds(value) : Interval::Everything());
+}
+
+bool Analyzer::IsOfElements(const PrimExpr& expr) const {
+  return ir::ReadsMemory(expr) || ir::MentionsAny(expr, lets_of_elements_);
 }
 
 void Analyzer::BindValue(const ir::PrimVar& var, const PrimExpr& value) {
@@ -306,8 +312,12 @@ bool Analyzer::ProveDivisible(const PrimExpr& expr, int64_t divisor) {
 }
 
 std::optional<LinearForm> DetectLinear(const PrimExpr& expr, const std::vector<ir::PrimVar>& vars) {
-  if (!IsCanonical(expr->dtype)) return std::nullopt;
   Analyzer analyzer;
+  return DetectLinear(expr, vars, analyzer);
+}
+
+std::optional<LinearForm> DetectLinear(const PrimExpr& expr, const std::vector<ir::PrimVar>& vars, Analyzer& analyzer) {
+  if (!IsCanonical(expr->dtype)) return std::nullopt;
   const LinearSum sum = analyzer.Canonical(expr);
   const auto place_of = [&](const PrimExpr& factor) {
     const auto it = std::find_if(vars.begin(), vars.end(), [&](const auto& var) { return var.get() == factor.get(); });

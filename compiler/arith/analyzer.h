@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "compiler/arith/interval.h"
@@ -28,8 +29,11 @@ class Analyzer {
   // symbolic.
   void Bind(const ir::PrimVar& var, const ir::Range& range);
   void Bind(const ir::PrimVar& var, Interval interval);
-  // A let's variable is no dimension: it has the bounds that are known of its value, which may be negative.
+  // A let's variable is no dimension: it has the bounds that are known of its value, which may be negative. Nothing is
+  // known of what is computed from elements, whose arithmetic wraps around.
   void BindLet(const ir::PrimVar& var, const ir::PrimExpr& value);
+  // Whether the expression reads memory or mentions a let that does.
+  bool IsOfElements(const ir::PrimExpr& expr) const;
   void BindValue(const ir::PrimVar& var, const ir::PrimExpr& value);  // var is this expression
   void Assume(const ir::PrimExpr& condition);                         // holds from here on
 
@@ -86,6 +90,7 @@ class Analyzer {
 
   std::unordered_map<ir::PrimVar, Bound, ir::RefHash, ir::RefSame> bounds_;
   ir::PrimVarMap values_;
+  std::unordered_set<const ir::PrimVarNode*> lets_of_elements_;
   std::vector<LinearSum> non_negative_;  // assumptions
   bool proving_ = false;
   std::vector<KnownValue> known_values_;  // assumed equations of an atom
@@ -102,5 +107,8 @@ struct LinearForm {
   ir::PrimExpr constant;
 };
 std::optional<LinearForm> DetectLinear(const ir::PrimExpr& expr, const std::vector<ir::PrimVar>& vars);
+// With what an analyzer knows of the variables; else each of them counts as a dimension.
+std::optional<LinearForm> DetectLinear(const ir::PrimExpr& expr, const std::vector<ir::PrimVar>& vars,
+                                       Analyzer& analyzer);
 
 }  // namespace ingot::arith

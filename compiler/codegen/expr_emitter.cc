@@ -225,6 +225,7 @@ Divisor ExprEmitter::DescribeDivisor(const ir::BinaryNode& node) {
   if (const auto* broadcast = ir::As<ir::BroadcastNode>(divisor)) divisor = broadcast->value;
   if (const auto constant = ir::AsConstInt(divisor)) return {{*constant, *constant}, constant};
   if (!divisor->dtype.is_scalar() || !node.a->dtype.is_int()) return {arith::Interval::Everything(), std::nullopt};
+  if (analyzer_.IsOfElements(divisor)) return {arith::Interval::Everything(), std::nullopt};
   return {analyzer_.Bounds(divisor), std::nullopt};
 }
 

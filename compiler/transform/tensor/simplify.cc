@@ -20,7 +20,9 @@ class TensorSimplifier : public RangeMutator {
  public:
   PrimExpr MutatePrim(const PrimExpr& expr) override {
     const bool integer = expr->dtype.is_integral() || expr->dtype.is_bool();
-    if (integer && expr->dtype.is_scalar() && IsArithmetic(expr)) return analyzer_.Simplify(expr);
+    if (integer && expr->dtype.is_scalar() && IsArithmetic(expr) && !analyzer_.IsOfElements(expr)) {
+      return analyzer_.Simplify(expr);
+    }
     return StmtMutator::MutatePrim(expr);
   }
 

@@ -40,14 +40,16 @@ const BinaryNode* AsFloorDivision(const PrimExpr& expr) {
 // The first division of the variable plus something by something that is no constant, where the loop changes neither.
 class FusedPlaceFinder : public StmtVisitor {
  public:
-  explicit FusedPlaceFinder(const PrimVar& var) : var_(var) { defined_.insert(var.get()); }
+  FusedPlaceFinder(const PrimVar& var, arith::Analyzer& analyzer) : var_(var), analyzer_(analyzer) {
+    defined_.insert(var.get());
+  }
   std::optional<FusedPlace> found;
 
   void VisitPrim(const PrimExpr& expr) override {
     if (found) return;
     const BinaryNode* node = AsFloorDivision(expr);
     if (node != nullptr && !AsConstInt(node->b) && IsFixed(node->b)) {
-      const std::optional<arith::LinearForm> form = arith::DetectLinear(node->a, {var_});
+      const std::optional<arith::LinearForm> form = arith::DetectLinear(node->a, {var_}, analyzer_);
       if (form && IsConstInt(form->coefficients[0], 1) && IsFixed(form->constant)) {
         found = FusedPlace{form->constant, node->b};
         return;
@@ -61,20 +63,26 @@ class FusedPlaceFinder : public StmtVisitor {
   bool IsFixed(const PrimExpr& expr) const { return !ReadsMemory(expr) && !MentionsAny(expr, defined_); }
 
   const PrimVar& var_;
+  arith::Analyzer& analyzer_;
   std::unordered_set<const PrimVarNode*> defined_;
 };
 
 // Puts quotient and remainder for all divisions of one numerator by one divisor.
 class DivisionReplacer : public StmtMutator {
  public:
-  DivisionReplacer(const PrimVar& var, const FusedPlace& place, PrimExpr quotient, PrimExpr remainder)
-      : var_(var), place_(place), quotient_(std::move(quotient)), remainder_(std::move(remainder)) {}
+  DivisionReplacer(const PrimVar& var, const FusedPlace& place, PrimExpr quotient, PrimExpr remainder,
+                   arith::Analyzer& analyzer)
+      : var_(var),
+        place_(place),
+        analyzer_(analyzer),
+        quotient_(std::move(quotient)),
+        remainder_(std::move(remainder)) {}
   bool uses_var = false;  // still
 
   PrimExpr MutatePrim(const PrimExpr& expr) override {
     const BinaryNode* node = AsFloorDivision(expr);
     if (node != nullptr && arith::SameExpr(node->b, place_.size)) {
-      const std::optional<arith::LinearForm> form = arith::DetectLinear(node->a, {var_});
+      const std::optional<arith::LinearForm> form = arith::DetectLinear(node->a, {var_}, analyzer_);
       if (form && IsConstInt(form->coefficients[0], 1) && arith::SameExpr(form->constant, place_.base)) {
         return node->op == BinaryOp::kFloorDiv ? quotient_ : remainder_;
       }
@@ -86,6 +94,7 @@ class DivisionReplacer : public StmtMutator {
  private:
   const PrimVar& var_;
   const FusedPlace& place_;
+  arith::Analyzer& analyzer_;
   const PrimExpr quotient_, remainder_;
 };
 
@@ -113,7 +122,7 @@ class LoopUnfuser : public RangeMutator {
  private:
   Stmt Unfused(const Ref<ForNode>& loop) {
     if (loop->for_kind == ForKind::kSerial && loop->var->dtype == DataType::Int(64) && IsConstInt(loop->min, 0)) {
-      FusedPlaceFinder finder(loop->var);
+      FusedPlaceFinder finder(loop->var, analyzer_);
       finder.VisitStmt(loop->body);
       if (finder.found && IsPositiveInside(finder.found->size)) return Split(*loop, *finder.found);
     }
@@ -133,7 +142,7 @@ class LoopUnfuser : public RangeMutator {
     const PrimExpr remainder = starts_whole ? PrimExpr(inner) : PrimExpr(begin) + PrimExpr(inner);
     const PrimExpr rounds = FloorDiv(end + divisor - Int64(1), divisor);
 
-    DivisionReplacer replacer(loop.var, place, quotient, remainder);
+    DivisionReplacer replacer(loop.var, place, quotient, remainder, analyzer_);
     Stmt body = replacer.MutateStmt(loop.body);
     if (replacer.uses_var) {
       body = Make<LetStmtNode>(loop.var, quotient * size + remainder - place.base, std::move(body));

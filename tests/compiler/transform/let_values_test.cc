@@ -100,6 +100,35 @@ TEST_CASE("variables of lets may be negative") {
   }
 }
 
+// Products of elements wrap around: of factors above 0 they may be below it, or 0.
+TEST_CASE("nothing is known of what is computed from elements") {
+  const Use clamped = [](auto& let, auto&, auto&) {
+    const PrimVar product = ir::MakePrimVar("product", kI64);
+    const PrimExpr positive = ir::Max(let, Int64(1));
+    return PrimExpr(ir::Make<ir::LetNode>(product, positive * positive, ir::Max(product, Int64(0))));
+  };
+  const Use divided = [](auto& let, auto&, auto&) {
+    return ir::FloorDiv(Int64(100), ir::Max(let, Int64(1)) * ir::Max(let, Int64(1)));
+  };
+  for (const bool is_stmt : {false, true}) {
+    for (const bool divides : {false, true}) {
+      CAPTURE(is_stmt);
+      CAPTURE(divides);
+      codegen::testing::Kernel kernel(Lowered(Made(divides ? divided : clamped, is_stmt, ir::ForKind::kSerial)));
+      for (const int64_t factor : {int64_t{3}, int64_t{3037000500}, int64_t{1} << 32}) {
+        CAPTURE(factor);
+        const auto square = static_cast<int64_t>(static_cast<uint64_t>(factor) * static_cast<uint64_t>(factor));
+        codegen::testing::Tensor<int64_t> x(kValues, factor), table(kRows * kColumns), y(kValues, 77);
+        const bool fails = divides && square == 0;
+        CHECK((kernel.Run({x.data(), table.data(), y.data()}) == 0) == !fails);
+        const int64_t quotient = square == 0 ? 0 : 100 / square - (100 % square != 0 && square < 0 ? 1 : 0);
+        const int64_t expected = divides ? quotient : std::max<int64_t>(square, 0);
+        if (!fails) CHECK(y[0] == (is_stmt ? expected : 2 * expected + 1));
+      }
+    }
+  }
+}
+
 // The quotient wraps; the processor's instruction would end the process.
 TEST_CASE("the smallest integer is divided by a let's variable of -1") {
   const Use quotient = [](auto& let, auto&, auto&) { return ir::FloorDiv(Int64(INT64_MIN), let); };
