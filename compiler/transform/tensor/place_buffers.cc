@@ -15,6 +15,7 @@
 // may guard the stores if it is a block's predicate, which guards the reads as well. A condition "this is the first
 // iteration" (an equality over an outer variable) means that a later iteration reads values of the first one.
 #include <algorithm>
+#include <functional>
 #include <unordered_set>
 
 #include "compiler/arith/analyzer.h"
@@ -35,6 +36,7 @@ namespace {
 constexpr int64_t kSmallTaskBufferBytes = 16 << 10;
 // What a block of threads has on every GPU, without being asked for more.
 constexpr int64_t kMaxSharedBytes = 48 << 10;
+constexpr int64_t kSharedAlignment = 16;  // of each variable
 
 bool IsIndependent(const ForNode& loop) {
   return loop.for_kind == ForKind::kParallel || loop.for_kind == ForKind::kThreadBinding;
@@ -137,7 +139,7 @@ class Placer {
     const Privacy privacy = FindPlace(allocation);
     const bool is_private = privacy != Privacy::kNone;
     const std::vector<Range> whole = WholeBuffer();
-    std::vector<Range> box = privacy == Privacy::kWritten ? Hull(allocation, std::nullopt) : whole;
+    std::vector<Range> box = privacy == Privacy::kWritten ? Hull(allocation, [](size_t) { return true; }) : whole;
     // A local buffer keeps its declared size if the size of the accessed part varies (a last, shorter block).
     for (size_t d = 0; d < box.size(); ++d) {
       if (buffer_->scope == "local" && !AsConstInt(box[d].extent)) box[d] = whole[d];
@@ -150,8 +152,14 @@ class Placer {
     const bool is_shared = IsSharedByThreads(allocation);
 
     const std::optional<int64_t> bytes = ConstantBytes(box);
-    if (is_shared && is_private && !independent.empty() && bytes && *bytes <= kMaxSharedBytes - shared_bytes_) {
-      shared_bytes_ += *bytes;
+    // Threads of another axis around the place would be in one memory.
+    const bool is_of_blocks = std::ranges::none_of(loops_, [](const ForNode* loop) { return IsThreadOfBlock(*loop); });
+    const auto aligned = [](int64_t size) {
+      return (size + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
+    };
+    if (is_shared && is_private && is_of_blocks && !independent.empty() && bytes &&
+        aligned(*bytes) <= kMaxSharedBytes - shared_bytes_) {
+      shared_bytes_ += aligned(*bytes);
       return Finish(box, "shared", place_, {});
     }
     const bool wants_local = !is_shared && (buffer_->scope == "local" || (!independent.empty() && is_private));
@@ -271,14 +279,13 @@ class Placer {
     return MentionsAny(index, lets);
   }
 
-  // Returns the bounding box of all accesses, or of only the stores or only the loads.
-  std::vector<Range> Hull(const Allocation& allocation, std::optional<bool> stores) {
+  // Returns the bounding box of the accesses that `keep` takes, by their numbers; nothing where it takes none.
+  std::vector<Range> Hull(const Allocation& allocation, const std::function<bool(size_t)>& keep) {
     std::optional<BufferRegion> hull;
-    for (const Access& access : allocation.accesses) {
-      if (stores && *stores != access.is_store) continue;
-      // A store somewhere is none on which a load can rely.
+    for (size_t i = 0; i < allocation.accesses.size(); ++i) {
+      if (!keep(i)) continue;
+      const Access& access = allocation.accesses[i];
       const auto is_unknown_here = [&](const PrimExpr& index) { return IsUnknown(index, access); };
-      if (stores && *stores && std::ranges::any_of(access.indices, is_unknown_here)) continue;
       BufferRegion point{buffer_, {}};
       for (size_t d = 0; d < access.indices.size(); ++d) {
         const PrimExpr& index = access.indices[d];
@@ -317,15 +324,41 @@ class Placer {
     return false;
   }
 
+  // Whether an iteration of the loops around the place writes all that it reads: each load what stores before it have
+  // written, or stores of a loop below the place around both.
   bool IsPrivate(const Allocation& allocation) {
-    const Access& first = allocation.accesses.front();
-    if (!first.is_store) return false;
-    for (size_t i = prefix_; i < first.path.size(); ++i) {
-      const auto* guard = As<IfStmtNode>(first.path[i]);
+    const std::vector<Access>& accesses = allocation.accesses;
+    if (!accesses.front().is_store) return false;
+    std::vector<bool> is_written(accesses.size());
+    for (size_t i = 0; i < accesses.size(); ++i) is_written[i] = accesses[i].is_store && IsSureToStore(accesses[i]);
+    for (size_t i = 0; i < accesses.size(); ++i) {
+      if (accesses[i].is_store) continue;
+      const std::vector<Range> read = Hull(allocation, [&](size_t other) { return other == i; });
+      const std::vector<Range> written = Hull(allocation, [&](size_t other) {
+        return is_written[other] && (other < i || AreInOneLoop(accesses[other], accesses[i]));
+      });
+      if (!Covers(written, read)) return false;
+    }
+    return true;
+  }
+  // Whether a store is to places that are known, and in each iteration of the loops around the place.
+  bool IsSureToStore(const Access& access) const {
+    if (std::ranges::any_of(access.indices, [&](const PrimExpr& index) { return IsUnknown(index, access); }))
+      return false;
+    for (size_t i = prefix_; i < access.path.size(); ++i) {
+      const auto* guard = As<IfStmtNode>(access.path[i]);
       if (guard != nullptr && IsFirstIterationOfOuter(guard->condition)) return false;
     }
-    const std::vector<Range> written = Hull(allocation, true), read = Hull(allocation, false);
-    if (written.empty() && !read.empty()) return false;
+    return true;
+  }
+  bool AreInOneLoop(const Access& a, const Access& b) const {
+    for (size_t i = prefix_; i < a.path.size() && i < b.path.size() && a.path[i].same_as(b.path[i]); ++i) {
+      if (As<ForNode>(a.path[i]) != nullptr || As<WhileNode>(a.path[i]) != nullptr) return true;
+    }
+    return false;
+  }
+  bool Covers(const std::vector<Range>& written, const std::vector<Range>& read) {
+    if (written.size() != read.size()) return false;  // nothing is written
     for (size_t d = 0; d < read.size(); ++d) {
       if (IsWholeDim(written[d], d)) continue;  // what is read lies in the buffer
       if (analyzer_.ProveEqual(written[d].min, read[d].min) &&
