@@ -59,9 +59,10 @@ class NestReader : public StmtVisitor {
     if (extents[axis] && !StructuralEqual(extents[axis], loop.extent)) {
       return Fail(loop.thread_tag + " has two extents");
     }
-    if (axis >= kFirstOfBlock && !IsInThreads() && !checks_stores_) {
-      ++thread_loops_;
-      is_repeated_ |= serial_depth_ > 0;
+    if (axis >= kFirstOfBlock && !checks_stores_) {
+      is_nested_ |= IsInThreads();
+      thread_loops_ += IsInThreads() ? 0 : 1;
+      is_repeated_ |= !IsInThreads() && serial_depth_ > 0;
     }
     extents[axis] = loop.extent;
     inside_[axis] = &loop;
@@ -111,12 +112,13 @@ class NestReader : public StmtVisitor {
     return std::any_of(inside_.begin() + kFirstOfBlock, inside_.end(),
                        [](const ForNode* loop) { return loop != nullptr; });
   }
-  // Threads of a block wait for each other, blocks do not, and a thread's memory begins anew in each loop.
+  // Threads of a block wait for each other behind the outermost loops over them, blocks do not, and a thread's memory
+  // begins anew in each loop.
   void Use(const BufferNode& buffer, bool is_stored) {
     const bool is_local = buffer.scope == "local";
     Loops loops{};
     for (size_t axis = 0; axis < loops.size(); ++axis) {
-      if (HasThreads(axis) && (axis < kFirstOfBlock || is_local)) loops[axis] = inside_[axis];
+      if (HasThreads(axis) && (axis < kFirstOfBlock || is_local || is_nested_)) loops[axis] = inside_[axis];
     }
     Uses& uses = uses_.try_emplace(buffer.data.get(), Uses{buffer.name, loops, is_local}).first->second;
     uses.is_stored |= is_stored;
@@ -130,6 +132,7 @@ class NestReader : public StmtVisitor {
   int serial_depth_ = 0;
   int thread_loops_ = 0;      // over threads of a block, inside of no other one
   bool is_repeated_ = false;  // one of them is in a serial loop
+  bool is_nested_ = false;    // loops over them are inside of others, as those of two axes are
 };
 
 // Why no device launches threads of these extents, as far as these are known; empty: they may.

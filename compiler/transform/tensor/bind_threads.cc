@@ -91,22 +91,33 @@ class Serialiser : public StmtMutator {
 };
 
 // An extent below 0, as that of a walk over pairs of nothing, is none.
-PrimExpr Iterations(const PrimExpr& extent) {
-  arith::Analyzer analyzer;
+PrimExpr Iterations(const PrimExpr& extent, arith::Analyzer& analyzer) {
   return analyzer.ProveLessEqual(Int64(0), extent) ? extent : Max(extent, Int64(0));
+}
+
+// Whether it divides by what is no number, and may fail.
+bool Divides(const PrimExpr& expr) {
+  struct Finder : PrimVisitor {
+    bool found = false;
+    using PrimVisitor::Visit;
+    void Visit(const BinaryNode& node) override {
+      const bool divides = node.op == BinaryOp::kDiv || node.op == BinaryOp::kFloorDiv ||
+                           node.op == BinaryOp::kTruncMod || node.op == BinaryOp::kFloorMod;
+      found |= divides && AsConstInt(node.b).value_or(0) == 0;
+      PrimVisitor::Visit(node);
+    }
+  } finder;
+  finder.VisitPrim(expr);
+  return finder.found;
 }
 
 // Nested loops of independent iterations, outermost first.
 struct LoopChain {
   std::vector<const ForNode*> loops;
   Stmt body;
-  double count = 1;
+  PrimExpr extent = Int64(1);  // iterations of all of them
+  double count = 1;            // the same, as likely
 
-  PrimExpr extent() const {
-    PrimExpr product = Int64(1);
-    for (const ForNode* loop : loops) product = product * Iterations(loop->extent);
-    return product;
-  }
   // The body in the iteration of this number.
   Stmt BodyAt(const PrimExpr& number) const {
     PrimVarMap places;
@@ -251,14 +262,14 @@ class BlockBody {
       copy.body = std::move(inner.stmt);
       return {Make<ForNode>(std::move(copy)), inner.cost, true};
     }
-    most_iterations_ = std::max(most, AsConstInt(chain.extent()) ? chain.count : double{kMostThreads});
+    most_iterations_ = std::max(most, AsConstInt(chain.extent) ? chain.count : double{kMostThreads});
     return {Spread(chain), chained, true};
   }
 
   // Iterations t, t + threads, t + 2 * threads, ... by thread t.
   Stmt Spread(const LoopChain& chain) const {
     const PrimVar thread = MakePrimVar("t");
-    const PrimExpr extent = chain.extent();
+    const PrimExpr extent = chain.extent;
     const auto count = AsConstInt(extent);
     if (count && *count <= threads_) {
       Stmt body = chain.BodyAt(thread);
@@ -296,16 +307,21 @@ class BlockBody {
   // are taken and do not depend on the loops before them.
   static LoopChain ChainOf(const Stmt& stmt, arith::Analyzer analyzer,
                            const std::function<bool(const PrimExpr&)>& takes_extent) {
-    LoopChain chain{{}, stmt};
+    LoopChain chain;
+    chain.body = stmt;
     std::unordered_set<const PrimVarNode*> vars;
     for (const auto* loop = As<ForNode>(stmt); loop != nullptr; loop = As<ForNode>(chain.body)) {
       if (loop->for_kind == ForKind::kUnrolled || loop->for_kind == ForKind::kThreadBinding) break;
       if (MentionsAny(loop->extent, vars) || !takes_extent(loop->extent)) break;
+      // The extents of inner loops are asked where outer ones may be empty, too.
+      if (!chain.loops.empty() && (ReadsMemory(loop->extent) || Divides(loop->extent))) break;
+      const PrimExpr extent = Iterations(loop->extent, analyzer);
       if (loop->for_kind == ForKind::kSerial && !IterationsAreIndependent(*loop, analyzer)) break;
       if (loop->for_kind == ForKind::kVectorized && !IterationsAreIndependent(*loop, analyzer)) break;
       analyzer.Bind(loop->var, Range{loop->min, loop->extent});
       vars.insert(loop->var.get());
       chain.loops.push_back(loop);
+      chain.extent = chain.extent * extent;
       chain.body = loop->body;
       chain.count *= ExtentOf(*loop);
     }
@@ -454,12 +470,12 @@ class Binder {
     if (by_blocks < by_threads) {
       LoopChain shared = chain;
       shared.body = block.Build();
-      return ThreadLoop(b, chain.extent(), shared.BodyAt(b), "blockIdx.x");
+      return ThreadLoop(b, chain.extent, shared.BodyAt(b), "blockIdx.x");
     }
     // Threads that have much to do are spread over more blocks.
     constexpr double kMuch = 64;
     const int64_t most = serial > kMuch ? kCudaWarpThreads : kMostThreads;
-    const PrimExpr extent = chain.extent();
+    const PrimExpr extent = chain.extent;
     const auto count = AsConstInt(extent);
     const int64_t threads = count ? std::min(*count, most) : most;
     const PrimVar t = MakePrimVar("t");

@@ -25,12 +25,15 @@ struct ElementUse {
 struct BufferUse {
   std::vector<ElementUse> accesses;
   bool is_stored = false;
+  Buffer first;            // by which it is used
+  bool has_views = false;  // and by others, in whose shapes equal indices are other elements
 };
 
 class UseLister : public StmtVisitor {
  public:
   std::unordered_map<const PrimVarNode*, BufferUse> uses;  // by the data variable, which views share
   std::unordered_set<const PrimVarNode*> defined;          // by Lets below the loop
+  std::vector<PrimVar> lets;                               // the same
   bool calls = false;
 
  protected:
@@ -42,10 +45,12 @@ class UseLister : public StmtVisitor {
   }
   void Visit(const LetStmtNode& let) override {
     defined.insert(let.var.get());
+    lets.push_back(let.var);
     StmtVisitor::Visit(let);
   }
   void Visit(const LetNode& let) override {
     defined.insert(let.var.get());
+    lets.push_back(let.var);
     StmtVisitor::Visit(let);
   }
   void Visit(const AllocateNode& allocate) override {
@@ -68,6 +73,8 @@ class UseLister : public StmtVisitor {
  private:
   BufferUse& Add(const Buffer& buffer, const std::vector<PrimExpr>& indices) {
     BufferUse& use = uses[buffer->data.get()];
+    if (!use.first) use.first = buffer;
+    use.has_views |= !use.first.same_as(buffer);
     use.accesses.push_back({indices, inner_});
     return use;
   }
@@ -85,6 +92,7 @@ class Prover {
       : loop_(loop), lister_(lister), analyzer_(analyzer) {}
 
   bool AreApart(const BufferUse& use) {
+    if (use.has_views) return false;
     const size_t rank = use.accesses.front().indices.size();
     for (size_t d = 0; d < rank; ++d) {
       if (AreApart(use, d)) return true;
@@ -96,7 +104,6 @@ class Prover {
   bool AreApart(const BufferUse& use, size_t d) {
     std::vector<MovingRange> ranges;
     for (const ElementUse& access : use.accesses) {
-      if (d >= access.indices.size()) return false;  // a view of another rank
       std::optional<MovingRange> range = RangeOf(access, access.indices[d]);
       if (!range) return false;
       ranges.push_back(*std::move(range));
@@ -115,10 +122,11 @@ class Prover {
 
   std::optional<MovingRange> RangeOf(const ElementUse& access, const PrimExpr& index) {
     if (!index->dtype.is_scalar() || ReadsMemory(index)) return std::nullopt;
-    const std::optional<arith::LinearForm> linear = arith::DetectLinear(index, {loop_.var});
-    if (!linear) return std::nullopt;
     arith::Analyzer inside = analyzer_;
     for (const InnerVar& inner : access.inner) inside.Bind(inner.var, Range{inner.min, inner.extent});
+    for (const PrimVar& var : lister_.lets) inside.Bind(var, arith::Interval::Everything());
+    const std::optional<arith::LinearForm> linear = arith::DetectLinear(index, {loop_.var}, inside);
+    if (!linear) return std::nullopt;
     const std::optional<schedule::Span1D> rest = schedule::RelaxExpr(linear->constant, access.inner, inside);
     if (!rest) return std::nullopt;
     MovingRange range{linear->coefficients[0], rest->min, rest->min + rest->span};

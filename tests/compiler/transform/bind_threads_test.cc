@@ -50,6 +50,18 @@ TEST_CASE("iterations are independent where each has elements of its own") {
             return ir::MakeSeq({Store(y, one, {i * 4 + Int64(4 - width)}), Store(y, one, {i * 4 + 3})});
           })) == (width <= 4));
   }
+  // Equal indices of views in other shapes are other elements.
+  const Buffer wide = ir::MakeBuffer("wide", kF32, {Int64(4), Int64(16)});
+  ir::BufferNode high = *wide;
+  high.shape = {Int64(16), Int64(4)};
+  const Buffer view = ir::Make<ir::BufferNode>(std::move(high));
+  const auto rows = [&](const Buffer& second) {
+    return Loop(Int64(4), [&](const PrimExpr& i) {
+      return ir::MakeSeq({Store(wide, one, {i, Int64(0)}), Store(second, one, {i, Int64(0)})});
+    });
+  };
+  CHECK(IsIndependent(rows(wide)));
+  CHECK(!IsIndependent(rows(view)));
   // One of the dimensions is enough; a variable that an iteration makes says nothing.
   CHECK(IsIndependent(loop([&](const PrimExpr& i) {
     return Loop(n, [&](const PrimExpr& j) { return Store(square, one, {j, i}); });
