@@ -1,6 +1,7 @@
 // Before: parallel loops may be nested. After: no parallel loop is inside of another one: perfectly nested ones are
 // fused to one loop over the product of their extents (one fork-join, even tasks), any other inner one runs serially.
 // It comes before buffers are placed, since that gives each task buffers of its own.
+#include "compiler/arith/analyzer.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/transform/tensor/passes.h"
 
@@ -26,7 +27,11 @@ class ParallelFuser : public StmtMutator {
         inner != nullptr && inner->for_kind == ForKind::kParallel && !DependsOn(inner->extent, loop->var);
     if (fusible) {
       copy.var = MakePrimVar(loop->var->name + "_" + inner->var->name, loop->var->dtype);
-      copy.extent = loop->extent * inner->extent;
+      // Two extents below 0 are no iterations, though their product is above it.
+      arith::Analyzer analyzer;
+      const bool is_sure =
+          analyzer.ProveLessEqual(Int64(0), loop->extent) || analyzer.ProveLessEqual(Int64(0), inner->extent);
+      copy.extent = (is_sure ? loop->extent : Max(loop->extent, IntImm(loop->extent->dtype, 0))) * inner->extent;
       copy.body = Substitute(inner->body, {{loop->var, FloorDiv(copy.var, inner->extent)},
                                            {inner->var, FloorMod(copy.var, inner->extent)}});
       return MutateStmt(Make<ForNode>(std::move(copy)));

@@ -95,6 +95,15 @@ TEST_CASE("sizes whose product is no integer make no task of 0 iterations") {
   CHECK(kernel.Run({nullptr}, {0, int64_t{1} << 62}) == 0);
 }
 
+TEST_CASE("an extent that may fail is not asked before its loop") {
+  const Matrix m;
+  const auto row = [&](const PrimExpr& i) {
+    return Loop(ir::FloorDiv(m.columns, m.rows), [&](const PrimExpr& j) { return Store(m.y, i, {i, j}); });
+  };
+  codegen::testing::Kernel kernel(ChunkedOf(Function({m.x, m.y}, Loop(m.rows, row, ir::ForKind::kParallel))));
+  CHECK(kernel.Run({nullptr, nullptr}, {0, 5}) == 0);
+}
+
 TEST_CASE("loops whose work constants say, and serial ones, stay as they are") {
   const Matrix m;
   const auto row = [&](const PrimExpr& i) {
