@@ -31,6 +31,13 @@ bool IsLoadOf(const PrimExpr& expr, const BufferStoreNode& store) {
 
 }  // namespace
 
+namespace {
+bool IsNumber(const PrimExpr& expr, int number) {
+  if (const auto* value = As<FloatImmNode>(expr)) return value->value == number;
+  return IsConstInt(expr, number);
+}
+}  // namespace
+
 std::optional<Reduction> MatchReduction(const BlockNode& block) {
   const auto* update = As<BufferStoreNode>(block.body);
   const auto* init = As<BufferStoreNode>(block.init);
@@ -42,6 +49,9 @@ std::optional<Reduction> MatchReduction(const BlockNode& block) {
   if (!associative || (init->value->kind != PrimKind::kFloatImm && init->value->kind != PrimKind::kIntImm)) {
     return std::nullopt;
   }
+  // Each part of a reduction starts with the init: it must be what the operator leaves as it is, or gives once.
+  if (binary->op == BinaryOp::kAdd && !IsNumber(init->value, 0)) return std::nullopt;
+  if (binary->op == BinaryOp::kMul && !IsNumber(init->value, 1)) return std::nullopt;
   if (IsLoadOf(binary->a, *update)) return Reduction{update, binary->op, binary->b, init->value};
   if (IsLoadOf(binary->b, *update)) return Reduction{update, binary->op, binary->a, init->value};
   return std::nullopt;
