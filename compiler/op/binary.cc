@@ -1,6 +1,7 @@
 // Operators of two tensors with NumPy's broadcasting: one row of kBinary each (name, domain, float64 and int64
 // reference, scalar expression), from which the operator's row is made.
 #include <cmath>
+#include <string_view>
 
 #include "compiler/op/build.h"
 #include "compiler/op/families.h"
@@ -29,8 +30,15 @@ struct Binary {
 
 double NanMin(double a, double b) { return std::isnan(a) || a < b ? a : b; }
 double NanMax(double a, double b) { return std::isnan(a) || a > b ? a : b; }
+// Of integers sums, products and quotients wrap around, as kernels' do; a quotient by 0 is 0 here, an error there.
+using UInt = uint64_t;
+int64_t Negative(int64_t a) { return static_cast<int64_t>(-static_cast<UInt>(a)); }
+int64_t Add(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<UInt>(a) + static_cast<UInt>(b)); }
+int64_t Multiply(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<UInt>(a) * static_cast<UInt>(b)); }
+int64_t Divide(int64_t a, int64_t b) { return b == 0 ? 0 : b == -1 ? Negative(a) : a / b; }
+int64_t Modulo(int64_t a, int64_t b) { return b == 0 || b == -1 ? 0 : a % b; }
 int64_t FloorDivide(int64_t a, int64_t b) {
-  if (b == 0) return 0;
+  if (b == 0 || b == -1) return Divide(a, b);
   return a / b - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0);
 }
 double FloorModulo(double a, double b) {
@@ -90,14 +98,13 @@ PrimExpr Intrin(PrimExpr a, PrimExpr b) {
 }
 
 const Binary kBinary[] = {
-    {"add", "x1 + x2", [](double a, double b) { return a + b; }, [](int64_t a, int64_t b) { return a + b; },
-     [](PrimExpr a, PrimExpr b) { return a + b; }, false, false, "add", SignBit::kOfArguments},
+    {"add", "x1 + x2", [](double a, double b) { return a + b; }, Add, [](PrimExpr a, PrimExpr b) { return a + b; },
+     false, false, "add", SignBit::kOfArguments},
     {"bitwise_and", "x1 & x2", nullptr, [](int64_t a, int64_t b) { return a & b; }, Intrin<ir::Intrinsic::kBitwiseAnd>},
     {"bitwise_or", "x1 | x2", nullptr, [](int64_t a, int64_t b) { return a | b; }, Intrin<ir::Intrinsic::kBitwiseOr>},
     {"bitwise_xor", "x1 ^ x2", nullptr, [](int64_t a, int64_t b) { return a ^ b; }, Intrin<ir::Intrinsic::kBitwiseXor>},
-    {"divide", "x1 / x2; integers truncate", [](double a, double b) { return a / b; },
-     [](int64_t a, int64_t b) { return b == 0 ? 0 : a / b; }, [](PrimExpr a, PrimExpr b) { return a / b; }, false,
-     false, "div", SignBit::kOfArguments, true},
+    {"divide", "x1 / x2; integers truncate", [](double a, double b) { return a / b; }, Divide,
+     [](PrimExpr a, PrimExpr b) { return a / b; }, false, false, "div", SignBit::kOfArguments, true},
     {"equal", "x1 == x2", [](double a, double b) { return a == b ? 1.0 : 0.0; },
      [](int64_t a, int64_t b) { return int64_t{a == b}; }, ir::Equal, true, true},
     {"floor_divide", "floor(x1 / x2)", [](double a, double b) { return std::floor(a / b); }, FloorDivide,
@@ -107,8 +114,8 @@ const Binary kBinary[] = {
      },
      false, false, nullptr, SignBit::kUnknown, true},
     {"floor_mod", "the exact remainder with the sign of x2", FloorModulo,
-     [](int64_t a, int64_t b) { return b == 0 ? 0 : a - FloorDivide(a, b) * b; }, ir::FloorMod, false, false, nullptr,
-     SignBit::kUnknown, true},
+     [](int64_t a, int64_t b) { return b == 0 || b == -1 ? 0 : a - FloorDivide(a, b) * b; }, ir::FloorMod, false, false,
+     nullptr, SignBit::kUnknown, true},
     {"greater", "x1 > x2", [](double a, double b) { return a > b ? 1.0 : 0.0; },
      [](int64_t a, int64_t b) { return int64_t{a > b}; }, [](PrimExpr a, PrimExpr b) { return a > b; }, true},
     {"greater_equal", "x1 >= x2", [](double a, double b) { return a >= b ? 1.0 : 0.0; },
@@ -128,21 +135,21 @@ const Binary kBinary[] = {
      false, "maximum", SignBit::kOfArguments},
     {"minimum", "the lesser one; NaN wins", NanMin, [](int64_t a, int64_t b) { return a < b ? a : b; }, ir::Min, false,
      false, "minimum", SignBit::kOfArguments},
-    {"mod", "x1 - trunc(x1 / x2) * x2", [](double a, double b) { return std::fmod(a, b); },
-     [](int64_t a, int64_t b) { return b == 0 ? 0 : a % b; },
+    {"mod", "x1 - trunc(x1 / x2) * x2", [](double a, double b) { return std::fmod(a, b); }, Modulo,
      [](PrimExpr a, PrimExpr b) {
        if (!a->dtype.is_floating()) return ir::MakeBinary(ir::BinaryOp::kTruncMod, a, b);
        return ir::CallIntrinsic(ir::Intrinsic::kFmod, {a, b});
      },
      false, false, nullptr, SignBit::kUnknown, true},
-    {"multiply", "x1 * x2", [](double a, double b) { return a * b; }, [](int64_t a, int64_t b) { return a * b; },
+    {"multiply", "x1 * x2", [](double a, double b) { return a * b; }, Multiply,
      [](PrimExpr a, PrimExpr b) { return a * b; }, false, false, "mul", SignBit::kOfArguments},
     {"not_equal", "x1 != x2", [](double a, double b) { return a != b ? 1.0 : 0.0; },
      [](int64_t a, int64_t b) { return int64_t{a != b}; }, ir::NotEqual, true, true},
     {"power", "x1 to the power of x2", [](double a, double b) { return std::pow(a, b); }, IntPower, Power},
     {"right_shift", "x1 >> x2", nullptr, ShiftRight, Shift<ir::Intrinsic::kShiftRight>},
-    {"subtract", "x1 - x2", [](double a, double b) { return a - b; }, [](int64_t a, int64_t b) { return a - b; },
-     [](PrimExpr a, PrimExpr b) { return a - b; }, false, false, "sub"},
+    {"subtract", "x1 - x2", [](double a, double b) { return a - b; },
+     [](int64_t a, int64_t b) { return Add(a, Negative(b)); }, [](PrimExpr a, PrimExpr b) { return a - b; }, false,
+     false, "sub"},
 };
 
 const Binary& BinaryOf(const ir::Call& call) {
@@ -183,6 +190,36 @@ int64_t Wrap(DataType dtype, int64_t value) {
   return dtype.is_int() ? static_cast<int64_t>(bits) >> shift : static_cast<int64_t>(bits >> shift);
 }
 
+// The references of uint64, whose upper half int64 takes for negative: of all others int64 holds every number.
+struct UnsignedBinary {
+  const char* name;
+  UInt (*of)(UInt, UInt);
+};
+constexpr UnsignedBinary kUnsigned[] = {
+    {"divide", [](UInt a, UInt b) { return b == 0 ? 0 : a / b; }},
+    {"floor_divide", [](UInt a, UInt b) { return b == 0 ? 0 : a / b; }},
+    {"floor_mod", [](UInt a, UInt b) { return b == 0 ? 0 : a % b; }},
+    {"greater", [](UInt a, UInt b) { return UInt{a > b}; }},
+    {"greater_equal", [](UInt a, UInt b) { return UInt{a >= b}; }},
+    {"less", [](UInt a, UInt b) { return UInt{a < b}; }},
+    {"less_equal", [](UInt a, UInt b) { return UInt{a <= b}; }},
+    {"maximum", [](UInt a, UInt b) { return a > b ? a : b; }},
+    {"minimum", [](UInt a, UInt b) { return a < b ? a : b; }},
+    {"mod", [](UInt a, UInt b) { return b == 0 ? 0 : a % b; }},
+    {"right_shift", [](UInt a, UInt b) { return b < 64 ? a >> b : 0; }},
+};
+
+int64_t OfInts(const Binary& binary, DataType dtype, int64_t a, int64_t b) {
+  if (dtype == DataType::UInt(64)) {
+    for (const UnsignedBinary& row : kUnsigned) {
+      if (std::string_view(row.name) == binary.name) {
+        return static_cast<int64_t>(row.of(static_cast<UInt>(a), static_cast<UInt>(b)));
+      }
+    }
+  }
+  return binary.of_int(a, b);
+}
+
 Result<std::vector<ReferenceTensor>> ReferenceBinary(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
   const Binary& binary = BinaryOf(call);
   const ReferenceTensor& a = inputs[0];
@@ -195,7 +232,7 @@ Result<std::vector<ReferenceTensor>> ReferenceBinary(const ir::Call& call, std::
     if (a.dtype.is_floating()) {
       SetNumber(out, flat, binary.of_float(a.floats[i], b.floats[j]));
     } else {
-      const int64_t value = binary.of_int(a.ints[i], b.ints[j]);
+      const int64_t value = OfInts(binary, a.dtype, a.ints[i], b.ints[j]);
       out.ints[static_cast<size_t>(flat)] = out.dtype.is_bool() ? value : Wrap(out.dtype, value);
     }
   });

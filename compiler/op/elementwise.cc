@@ -129,6 +129,7 @@ const Unary kUnary[] = {
      [](int64_t x) { return int64_t{x > 0} - int64_t{x < 0}; },
      [](PrimExpr x) {
        const PrimExpr zero = Constant(x, 0);
+       if (x->dtype.is_uint()) return ir::Select(x > zero, Constant(x, 1), zero);
        const PrimExpr sign = ir::Select(x > zero, Constant(x, 1), ir::Select(x < zero, Constant(x, -1), zero));
        return x->dtype.is_floating() ? ir::Select(CallIntrinsic(Intrinsic::kIsNan, {x}), x, sign) : sign;
      }},

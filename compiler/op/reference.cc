@@ -46,7 +46,10 @@ ReferenceTensor NewReference(DataType dtype, std::vector<int64_t> dims) {
 
 double GetNumber(const ReferenceTensor& tensor, int64_t i) {
   const auto at = static_cast<size_t>(i);
-  return tensor.dtype.is_floating() ? tensor.floats.at(at) : static_cast<double>(tensor.ints.at(at));
+  if (tensor.dtype.is_floating()) return tensor.floats.at(at);
+  const int64_t number = tensor.ints.at(at);
+  return tensor.dtype == DataType::UInt(64) ? static_cast<double>(static_cast<uint64_t>(number))
+                                            : static_cast<double>(number);
 }
 
 void SetNumber(ReferenceTensor& tensor, int64_t i, double value) {
@@ -58,6 +61,10 @@ void SetNumber(ReferenceTensor& tensor, int64_t i, double value) {
   }
   if (dtype.is_bool()) {
     tensor.ints.at(at) = value != 0 ? 1 : 0;
+    return;
+  }
+  if (dtype == DataType::UInt(64) && value >= 0x1p63) {
+    tensor.ints.at(at) = value < 0x1p64 ? static_cast<int64_t>(static_cast<uint64_t>(value)) : -1;
     return;
   }
   const double high = std::ldexp(1.0, dtype.is_int() ? dtype.bits - 1 : dtype.bits);

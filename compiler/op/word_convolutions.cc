@@ -19,11 +19,11 @@ namespace {
 constexpr int64_t kBlockOfChannels = 16;
 constexpr size_t kWeightRank = 6, kWords = 4, kEdge = 2;
 constexpr int kPair = 2, kQuad = 4;  // input channels in a word
-const DataType kFactor = DataType::Int(16), kProduct = DataType::Int(32), kByte = DataType::UInt(8);
+const DataType kFactor = DataType::Int(16), kProduct = DataType::Int(32), kDataByte = DataType::UInt(8);
 
 template <int kPerWord>
 DataType DataOf() {
-  return kPerWord == kPair ? kFactor : kByte;
+  return kPerWord == kPair ? kFactor : kDataByte;
 }
 
 // The call of nn.conv2d over variables of int16, whose weights are [output blocks, input blocks, h, w, 16, 16].
@@ -59,7 +59,7 @@ Result<ir::Type> InferWords(const ir::Call& call) {
   INGOT_ASSIGN_OR_RETURN(const ir::Call single, SingleProducts<kPerWord>(call));
   if (kPerWord != kQuad) return single->type;
   INGOT_ASSIGN_OR_RETURN(const ir::TensorType edge, TensorArg(call, kEdge));
-  if (edge->rank > 0 || (edge->dtype && edge->dtype != kByte)) {
+  if (edge->rank > 0 || (edge->dtype && edge->dtype != kDataByte)) {
     return OpError(call, "expected one number of uint8 around the data, got " + Describe(edge));
   }
   return single->type;

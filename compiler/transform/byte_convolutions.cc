@@ -60,10 +60,15 @@ std::optional<ByteConvolution> AsByteConvolution(const ir::Call& call, const Def
     result.zero = difference->args[1];
     const op::Dims* dims = DimsOf(result.zero);
     if (dims == nullptr || !IsScalar(*dims)) return std::nullopt;
-    // The zero point is one of bytes.
+    // The zero point is one of bytes, and of these bytes: it lies around the image.
+    if (result.bytes == nullptr) return std::nullopt;
+    const DataType dtype = *As<ir::TensorTypeNode>(result.bytes->type)->dtype;
     const std::optional<double> number = AsNumber(result.zero);
-    if (!number && BytesOf(result.zero, definitions) == nullptr) return std::nullopt;
-    const bool is_signed = result.bytes != nullptr && As<ir::TensorTypeNode>(result.bytes->type)->dtype->is_int();
+    const Expr zero_bytes = number ? nullptr : BytesOf(result.zero, definitions);
+    if (!number && (zero_bytes == nullptr || As<ir::TensorTypeNode>(zero_bytes->type)->dtype != dtype)) {
+      return std::nullopt;
+    }
+    const bool is_signed = dtype.is_int();
     if (number && (*number < (is_signed ? -128 : 0) || *number > (is_signed ? 127 : 255))) return std::nullopt;
   } else {
     result.bytes = BytesOf(call->args[0], definitions);

@@ -54,6 +54,7 @@ class LayoutConverter {
   Result<ir::Function> Convert(const ir::Function& function) {
     return MapDataflowBlocks(function, [&](std::vector<ir::Binding>& bindings) -> Result<bool> {
       forms_ = BlockedForms();
+      definitions_.clear();  // a block's dataflow variables are not seen behind it
       for (const ir::Binding& binding : bindings) definitions_.emplace(binding.var, binding.value);
       const std::vector<PlannedCall> plan = PlanLayouts(bindings, calls_, weights_);
       for (size_t i = 0; i < bindings.size(); ++i) INGOT_RETURN_IF_ERROR(ConvertBinding(bindings[i], plan[i]));

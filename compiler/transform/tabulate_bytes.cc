@@ -145,8 +145,8 @@ Result<ir::IRModule> TabulateBytes(ir::IRModule module, PassContext& context) {
   bool changed = false;
   Result<ir::IRModule> result =
       MapFunctions(std::move(module), [&](const ir::GlobalVar&, const ir::Function& function) {
-        ByteTables tables(context);
         return MapDataflowBlocks(function, [&](std::vector<ir::Binding>& bindings) -> Result<bool> {
+          ByteTables tables(context);  // what is known of a block's dataflow variables ends with it
           INGOT_ASSIGN_OR_RETURN(const bool done, tables.Tabulate(bindings));
           changed |= done;
           return done;

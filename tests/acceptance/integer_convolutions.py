@@ -71,7 +71,8 @@ class Draws:
         size = [(k - 1) * d + 1 + n for k, d, n in zip(kernel, dilations, each(0, 7))]
         x = numbers(rng, rng.choice([np.uint8, np.int8]), [int(rng.integers(1, 3)), own * groups, *size])
         w = numbers(rng, rng.choice([np.int8, np.int8, np.uint8]), [outputs * groups, own, *kernel])
-        x_zero = numbers(rng, x.dtype, [])
+        # The definition wants the data's dtype; the other one is taken, too.
+        x_zero = numbers(rng, x.dtype if rng.random() < 0.8 else rng.choice([np.uint8, np.int8]), [])
         w_zero = numbers(rng, w.dtype, []) if rng.random() < 0.3 else np.zeros([], w.dtype)
         free = [axis for axis in range(x.ndim) if axis != 1] if rng.random() < 0.5 else []
         names = [self.operand(f"x{i}", x, True, free), self.operand(f"w{i}", w, False),

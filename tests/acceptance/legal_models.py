@@ -454,6 +454,67 @@ def padded(length, before, after, symbolic, given=False):
     return Recipe([node("Pad", ["x", "p", "v"], ["y"])], inputs | ({"p": ([4], pads)} if given else {}), constants)
 
 
+def bytes_on_both_sides_of_an_if():
+    """What is known of a block's bytes says nothing of a block behind it, which does not see them."""
+    branches = {name: helper.make_graph([node(op, ["v"], [name])], name, [], [onnx.ValueInfoProto(name=name)])
+                for name, op in (("then_branch", "Exp"), ("else_branch", "Neg"))}
+    nodes = [node("QuantizeLinear", ["x", "scale", "zero"], ["q"]),
+             node("DequantizeLinear", ["q", "scale", "zero"], ["v"]), node("If", ["c"], ["z"], **branches),
+             node("Sigmoid", ["v"], ["s"]), node("QuantizeLinear", ["s", "scale", "zero"], ["y"])]
+    return Recipe(nodes, {"x": ([5], np.abs(normal(5))), "c": ([], np.array(True))},
+                  {"scale": np.float32(1 / 255), "zero": np.uint8(0)}, outputs=("y", "z"))
+
+
+def bytes_through_uint64(op, number):
+    """Numbers of 2^63 and more, of which int64 knows none: from bytes, from which a table may be made."""
+    nodes = [node("Cast", ["x"], ["u"], to=onnx.TensorProto.UINT64), node("Sub", ["u", "c"], ["s"]),
+             node(op, ["s", "n"], ["r"]), node("Cast", ["r"], ["f"], to=onnx.TensorProto.FLOAT),
+             node("Cast", ["f"], ["y"], to=onnx.TensorProto.FLOAT16 if op == "Greater" else onnx.TensorProto.FLOAT)]
+    return Recipe(nodes, {"x": ([256], np.arange(256).astype(np.uint8))},
+                  {"c": np.uint64(200), "n": np.uint64(number)})
+
+
+def rests_of_uint64():
+    return bytes_through_uint64("Mod", 3)
+
+
+def quotients_of_uint64():
+    return bytes_through_uint64("Div", 7)
+
+
+def comparisons_of_uint64():
+    return bytes_through_uint64("Greater", 5)
+
+
+def greatest_of_uint64():
+    return bytes_through_uint64("Max", 9)
+
+
+def large_constants_of_uint64():
+    nodes = [node("Greater", ["a", "b"], ["g"]), node("BitShift", ["a", "b"], ["r"], direction="RIGHT"),
+             node("Cast", ["r"], ["h"], to=onnx.TensorProto.INT64), node("Cast", ["g"], ["i"], to=onnx.TensorProto.INT64),
+             node("Add", ["h", "i"], ["t"]), node("Add", ["t", "x"], ["y"])]
+    return Recipe(nodes, {"x": ([2], ints(0, 1))}, {"a": np.uint64(2**63 + 5), "b": np.uint64(3)})
+
+
+def smallest_integer_in_parts():
+    """One of the 256 bytes is -1, by which a processor does not divide it; the call has none."""
+    nodes = [node("Cast", ["x"], ["i"], to=onnx.TensorProto.INT64), node("Mod", ["least", "i"], ["m"]),
+             node("Div", ["least", "i"], ["d"]), node("Add", ["m", "d"], ["y"])]
+    return Recipe(nodes, {"x": ([3], np.array([3, 5, 7], np.int8))}, {"least": np.array(-2**63, np.int64)})
+
+
+def division_by_products_that_wrap_around():
+    """A product of numbers above 0 may be below it."""
+    nodes = [node("Max", ["a", "one"], ["b"]), node("Mul", ["b", "b"], ["c"]), node("Div", ["x", "c"], ["y"])]
+    return Recipe(nodes, {"x": (["n"], np.arange(40).astype(np.int32)),
+                          "a": (["n"], np.array([3] * 39 + [46341], np.int32))}, {"one": np.array(1, np.int32)})
+
+
+def sign_of_bytes():
+    return Recipe([node("Sign", ["x"], ["y"])], {"x": ([256], np.arange(256).astype(np.uint8))})
+
+
 def padding_that_cuts_off_all_data_and_more():
     return padded(1, 6, -2, symbolic=False)
 
@@ -589,7 +650,10 @@ RECIPES = [reshape_before_trilu, trilu_of_a_convolution, attention_mask_of_its_o
            walk_backwards_over_nothing, middle_of_run_time, three_parts_of_lengths_of_run_time,
            parts_that_do_not_add_up, parts_whose_lengths_follow_from_a_shape, upper_triangle_from_below_the_diagonal,
            lower_triangle_up_to_above_the_diagonal, places_of_a_depth_that_ranks_tell,
-           mask_whose_keys_have_a_symbol_of_their_own, mask_of_more_keys_than_there_are]
+           mask_whose_keys_have_a_symbol_of_their_own, mask_of_more_keys_than_there_are,
+           bytes_on_both_sides_of_an_if, rests_of_uint64, quotients_of_uint64, comparisons_of_uint64,
+           greatest_of_uint64, large_constants_of_uint64, smallest_integer_in_parts, sign_of_bytes,
+           division_by_products_that_wrap_around]
 
 
 def expected(recipe):

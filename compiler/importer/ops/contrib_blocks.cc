@@ -84,8 +84,8 @@ Result<Expr> ByColumn(const NodeImporter& node, const Expr& x, const BlockedRows
   }
   if (*count != shape.columns) {
     const std::vector<int64_t> axis = {0}, begin = {0}, end = {shape.columns};
-    INGOT_ASSIGN_OR_RETURN(
-        blocks, node.Bind("strided_slice", {blocks, PrimTuple(axis), PrimTuple(begin), PrimTuple(end)}));
+    INGOT_ASSIGN_OR_RETURN(blocks,
+                           node.Bind("strided_slice", {blocks, PrimTuple(axis), PrimTuple(begin), PrimTuple(end)}));
   }
   INGOT_ASSIGN_OR_RETURN(const Expr rows,
                          node.Bind("reshape", {x, ShapeOf({ir::Int64(shape.rows), ir::Int64(shape.blocks)})}));

@@ -34,8 +34,7 @@ Outputs CDist(const NodeImporter& node) {
     INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, i));
     if (dims.size() != 2) return node.Invalid("expected matrices, got rank " + std::to_string(dims.size()));
     INGOT_ASSIGN_OR_RETURN(Expr square, node.Bind("multiply", {x, x}));
-    INGOT_ASSIGN_OR_RETURN(square,
-                           node.Bind("sum", {square}, {{"axis", AttrValue::Ints({1})}, {"keepdims", i == 0}}));
+    INGOT_ASSIGN_OR_RETURN(square, node.Bind("sum", {square}, {{"axis", AttrValue::Ints({1})}, {"keepdims", i == 0}}));
     rows.push_back(std::move(x));
     squares.push_back(std::move(square));
   }

@@ -209,8 +209,8 @@ constexpr char kQLinearGlobal[] = "GlobalAveragePool";
 
 // A convolution of quantised numbers whose channels may come last; inputs and weights are those of QLinearConv.
 Outputs QLinearConvOfAnyLayout(const NodeImporter& node) {
-  INGOT_RETURN_IF_ERROR(CheckAttributes(
-      node, {"auto_pad", "channels_last", "dilations", "group", "kernel_shape", "pads", "strides"}));
+  INGOT_RETURN_IF_ERROR(
+      CheckAttributes(node, {"auto_pad", "channels_last", "dilations", "group", "kernel_shape", "pads", "strides"}));
   INGOT_ASSIGN_OR_RETURN(const int64_t channels_last, node.Int("channels_last", 0));
   INGOT_RETURN_IF_ERROR(StaticRankDims(node, 0).status());
   std::vector<Expr> in;
@@ -221,9 +221,9 @@ Outputs QLinearConvOfAnyLayout(const NodeImporter& node) {
   if (channels_last != 0) {
     INGOT_ASSIGN_OR_RETURN(in[0], MoveChannels(node, in[0], true));
   }
-  INGOT_ASSIGN_OR_RETURN(
-      const Expr y, Apply(node, "QLinearConv", in,
-                          Copied(node, {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"})));
+  INGOT_ASSIGN_OR_RETURN(const Expr y,
+                         Apply(node, "QLinearConv", in,
+                               Copied(node, {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"})));
   return One(channels_last != 0 ? MoveChannels(node, y, false) : y);
 }
 

@@ -61,8 +61,7 @@ Result<Expr> PlainFlexAttention(const NodeImporter& node, const FlexAttention& a
     if (!is_wider) break;
     INGOT_ASSIGN_OR_RETURN(operand, CastTo(node, operand, a.precision));
   }
-  ir::Attrs attrs = {
-      {"scale", a.scale}, {"stepwise", true}, {"layouts", ir::AttrList{"BNSH", "BNSH", "BNSH", "BNSH"}}};
+  ir::Attrs attrs = {{"scale", a.scale}, {"stepwise", true}, {"layouts", ir::AttrList{"BNSH", "BNSH", "BNSH", "BNSH"}}};
   INGOT_ASSIGN_OR_RETURN(Expr y, node.Bind("nn.attention", std::move(operands), std::move(attrs)));
   return CastTo(node, std::move(y), dtype);
 }

@@ -81,8 +81,8 @@ Outputs PadBy(const NodeImporter& node, Expr x, const Padding& padding, const st
   INGOT_ASSIGN_OR_RETURN(x, CutOff(node, std::move(x), before, after));
   if (std::ranges::any_of(widths, [](int64_t width) { return width != 0; })) {
     INGOT_ASSIGN_OR_RETURN(
-        x, node.Bind("nn.pad", {x},
-                     {{"pad_width", AttrValue::Ints(widths)}, {"pad_value", value}, {"pad_mode", mode}}));
+        x,
+        node.Bind("nn.pad", {x}, {{"pad_width", AttrValue::Ints(widths)}, {"pad_value", value}, {"pad_mode", mode}}));
   }
   return One(CutOff(node, std::move(x), before_later, after_later));
 }

@@ -300,13 +300,6 @@ struct ConvSum {
   std::function<Result<Expr>(Expr)> restore;
 };
 
-Result<Expr> ReshapedTo(const NodeImporter& node, const Expr& x, std::vector<PrimExpr> dims) {
-  return node.Bind("reshape", {x, ShapeOf(std::move(dims))});
-}
-Result<Expr> Permuted(const NodeImporter& node, const Expr& x, const std::vector<int64_t>& axes) {
-  return node.Bind("permute_dims", {x}, {{"axes", AttrValue::Ints(axes)}});
-}
-
 // A convolution over volumes as one over images: the planes that a window covers become channels, those of one group
 // side by side, and each place along the depth an image.
 class DepthAsChannels {
@@ -362,7 +355,7 @@ class DepthAsChannels {
           node_.Bind("strided_slice", {x, list(ir::Int64(2)), list(begin), list(end), list(ir::Int64(stride_))},
                      {{"assume_inbound", true}}));
       INGOT_ASSIGN_OR_RETURN(plane,
-                             ReshapedTo(node_, plane, {dims[0], ir::Int64(groups_), own, places_, dims[3], dims[4]}));
+                             ReshapeTo(node_, plane, {dims[0], ir::Int64(groups_), own, places_, dims[3], dims[4]}));
       types.push_back(plane->type);
       planes.push_back(std::move(plane));
     }
@@ -373,21 +366,21 @@ class DepthAsChannels {
     }
     INGOT_ASSIGN_OR_RETURN(all, Permuted(node_, all, {0, 3, 1, 2, 4, 5}));
     const PrimExpr channels = op::SimplifyDim(dims[1] * taps_);
-    return ReshapedTo(node_, all, {op::SimplifyDim(dims[0] * places_), channels, dims[3], dims[4]});
+    return ReshapeTo(node_, all, {op::SimplifyDim(dims[0] * places_), channels, dims[3], dims[4]});
   }
 
   // [o, c, d, h, w] -> [o, taps * c, h, w].
   Result<Expr> Weights(Expr weight) const {
     const std::vector<PrimExpr>& dims = conv_.weight;
     INGOT_ASSIGN_OR_RETURN(weight, Permuted(node_, weight, {0, 2, 1, 3, 4}));
-    return ReshapedTo(node_, weight, {dims[0], op::SimplifyDim(dims[1] * taps_), dims[3], dims[4]});
+    return ReshapeTo(node_, weight, {dims[0], op::SimplifyDim(dims[1] * taps_), dims[3], dims[4]});
   }
 
   // [n * places, o, h, w] -> [n, o, places, h, w].
   Result<Expr> Volume(const Expr& images) const {
     const std::vector<PrimExpr>& dims = *ir::As<ir::TensorTypeNode>(images->type)->dims;
     INGOT_ASSIGN_OR_RETURN(const Expr apart,
-                           ReshapedTo(node_, images, {conv_.data[0], places_, dims[1], dims[2], dims[3]}));
+                           ReshapeTo(node_, images, {conv_.data[0], places_, dims[1], dims[2], dims[3]}));
     return Permuted(node_, apart, {0, 2, 1, 3, 4});
   }
 
@@ -398,12 +391,15 @@ class DepthAsChannels {
   PrimExpr places_;
 };
 
-// Returns the number that an optional input is, 0 if it is not there; nothing if it is computed or a list.
-Result<std::optional<double>> NumberOf(const NodeImporter& node, size_t input) {
+// Returns the number of the dtype that an optional input is, 0 if it is not there; nothing if it is computed, a list or of
+// another dtype.
+Result<std::optional<double>> NumberOf(const NodeImporter& node, size_t input, DataType dtype) {
   if (!node.HasInput(input)) return std::optional<double>(0);
   INGOT_ASSIGN_OR_RETURN(const Expr value, node.Input(input));
   const auto* constant = ir::As<ir::ConstantNode>(value);
-  if (constant == nullptr || constant->data->num_elements() != 1) return std::optional<double>();
+  if (constant == nullptr || constant->data->num_elements() != 1 || constant->data->dtype() != dtype) {
+    return std::optional<double>();
+  }
   const op::ReferenceTensor number =
       op::UnpackReference(constant->data->dtype(), constant->data->dims(), constant->data->bytes());
   return std::optional<double>(op::GetNumber(number, 0));
@@ -437,7 +433,8 @@ Result<ConvSum> ConvOfIntegers(const NodeImporter& node, const ConvCall& conv, c
   if (is_row && conv.same.empty()) {
     INGOT_ASSIGN_OR_RETURN(x, node.Bind("expand_dims", {x}, rows));
   }
-  INGOT_ASSIGN_OR_RETURN(const std::optional<double> zero, NumberOf(node, in.x_zero));
+  INGOT_ASSIGN_OR_RETURN(const DataType dtype, node.ElementType(in.x));
+  INGOT_ASSIGN_OR_RETURN(const std::optional<double> zero, NumberOf(node, in.x_zero, dtype));
   if (conv.data.size() == 5) {
     auto volume = std::make_shared<DepthAsChannels>(node, conv);
     if (sums == ConvSums::kInt16 && zero && volume->Fits()) {

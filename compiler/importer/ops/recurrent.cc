@@ -30,9 +30,6 @@ Expr Dims(std::initializer_list<int64_t> dims) {
 Result<Expr> Reshaped(const NodeImporter& node, Expr x, Expr shape) {
   return node.Bind("reshape", {std::move(x), std::move(shape)});
 }
-Result<Expr> Permuted(const NodeImporter& node, Expr x, const std::vector<int64_t>& axes) {
-  return node.Bind("permute_dims", {std::move(x)}, {{"axes", AttrValue::Ints(axes)}});
-}
 
 // Panels hold 16 units: one vector of AVX-512, or two of AVX2; fewer if the layer is smaller.
 int64_t LanesFor(int64_t hidden) {

@@ -249,9 +249,8 @@ Outputs GridSample(const NodeImporter& node) {
 Result<Expr> PlacesBetween(const NodeImporter& node, const PrimExpr& length, bool align_corners, DataType dtype,
                            std::vector<PrimExpr> dims) {
   const DataType wide = DataType::Float(64);
-  INGOT_ASSIGN_OR_RETURN(
-      Expr x, node.Bind("arange", {Number(ir::Int64(0)), Number(length), Number(ir::Int64(1))},
-                        {{"dtype", DataType::Int(64)}}));
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Bind("arange", {Number(ir::Int64(0)), Number(length), Number(ir::Int64(1))},
+                                           {{"dtype", DataType::Int(64)}}));
   INGOT_ASSIGN_OR_RETURN(x, CastTo(node, x, wide));
   // x * 2 / (length - 1) - 1, or (2 * x + 1) / length - 1; a single aligned place is at -1.
   const PrimExpr steps = align_corners ? op::SimplifyDim(ir::Max(length - 1, ir::Int64(1))) : length;
@@ -278,8 +277,8 @@ Outputs AffineGridOf(const NodeImporter& node, const std::vector<PrimExpr>& size
   const auto numbers = [](int64_t value) { return TupleOf({Number(ir::Int64(value))}); };
   Expr sum;
   for (int64_t column = rank; column >= 0; --column) {
-    INGOT_ASSIGN_OR_RETURN(
-        Expr term, node.Bind("strided_slice", {theta, numbers(2), numbers(column), numbers(column + 1)}));
+    INGOT_ASSIGN_OR_RETURN(Expr term,
+                           node.Bind("strided_slice", {theta, numbers(2), numbers(column), numbers(column + 1)}));
     std::vector<PrimExpr> dims(size.size(), ir::Int64(1));
     dims.front() = size[0];
     dims.back() = ir::Int64(rank);

@@ -92,8 +92,7 @@ Outputs Dft(const NodeImporter& node) {
   for (size_t i = 0; i < order.size(); ++i) back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
   INGOT_ASSIGN_OR_RETURN(x, CastTo(node, x, dtype == DataType::Float(64) ? dtype : DataType::Float(32)));
   INGOT_ASSIGN_OR_RETURN(x, node.Bind("permute_dims", {x}, {{"axes", AttrValue::Ints(order)}}));
-  INGOT_ASSIGN_OR_RETURN(
-      x, node.Bind("reshape", {x, ShapeOf({batch, in.back(), in[static_cast<size_t>(t.axis)]})}));
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("reshape", {x, ShapeOf({batch, in.back(), in[static_cast<size_t>(t.axis)]})}));
   INGOT_ASSIGN_OR_RETURN(x, WithLength(node, std::move(x), t.read()));
   if (t.is_inverse && t.is_onesided) {
     INGOT_ASSIGN_OR_RETURN(x, WholeSpectrum(node, x, t.length));

@@ -99,8 +99,8 @@ Result<Expr> Widened(const NodeImporter& node, size_t input) {
 
 // Attention by a state [batch, heads, depth, value depth] instead of keys and values.
 Outputs LinearAttention(const NodeImporter& node) {
-  INGOT_RETURN_IF_ERROR(CheckAttributes(
-      node, {"chunk_size", "kv_num_heads", "q_num_heads", "scale", "state_window", "update_rule"}));
+  INGOT_RETURN_IF_ERROR(
+      CheckAttributes(node, {"chunk_size", "kv_num_heads", "q_num_heads", "scale", "state_window", "update_rule"}));
   INGOT_ASSIGN_OR_RETURN(const int64_t query_heads, node.Int("q_num_heads", 0));
   INGOT_ASSIGN_OR_RETURN(const int64_t key_heads, node.Int("kv_num_heads", 0));
   INGOT_ASSIGN_OR_RETURN(const std::string rule, node.String("update_rule", "gated_delta"));

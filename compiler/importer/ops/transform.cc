@@ -172,8 +172,8 @@ Outputs Expand(const NodeImporter& node) {
 }
 
 constexpr OnnxOpRow kTransformRows[] = {
-    {"Concat", nullptr, Concat},       {"Expand", nullptr, Expand},   {"Flatten", nullptr, Flatten},
-    {"Reshape", nullptr, Reshape},     {"Size", nullptr, Size},       {"Squeeze", nullptr, Squeeze},
+    {"Concat", nullptr, Concat},       {"Expand", nullptr, Expand},       {"Flatten", nullptr, Flatten},
+    {"Reshape", nullptr, Reshape},     {"Size", nullptr, Size},           {"Squeeze", nullptr, Squeeze},
     {"Transpose", nullptr, Transpose}, {"Unsqueeze", nullptr, Unsqueeze},
 };
 

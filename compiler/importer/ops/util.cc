@@ -94,6 +94,10 @@ Result<Expr> ReshapeTo(const NodeImporter& node, Expr x, std::vector<PrimExpr> d
   return node.Call("reshape", {std::move(x), ShapeOf(std::move(dims))});
 }
 
+Result<Expr> Permuted(const NodeImporter& node, Expr x, const std::vector<int64_t>& axes) {
+  return node.Bind("permute_dims", {std::move(x)}, {{"axes", AttrValue::Ints(axes)}});
+}
+
 Result<Expr> Unpacked(Expr x) {
   const auto* constant = ir::As<ir::ConstantNode>(x);
   if (constant != nullptr && constant->data->dtype() == kStringElement) {

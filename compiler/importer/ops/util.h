@@ -49,6 +49,7 @@ Expr WithDims(const NodeImporter& node, Expr x, std::vector<PrimExpr> dims);
 // otherwise broadcast to them, which compares its own dims at run time.
 Result<Expr> BroadcastInto(const NodeImporter& node, Expr x, const std::vector<PrimExpr>& dims);
 Result<Expr> ReshapeTo(const NodeImporter& node, Expr x, std::vector<PrimExpr> dims);
+Result<Expr> Permuted(const NodeImporter& node, Expr x, const std::vector<int64_t>& axes);
 // Returns a constant of integers below 8 bits as one of 8 bits, which kernels support; anything else as it is.
 Result<Expr> Unpacked(Expr x);
 // Converts as ONNX's Cast does: values outside of an eight-bit float's range become its largest number, unless
