@@ -15,6 +15,9 @@ bool ReadAll(std::string_view text, Number& number) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
+// Sums of weights, and of what they are multiplied with, stay numbers.
+constexpr double kLeastWeight = 1e-9, kGreatestWeight = 1e9;
+
 // Adds the weighted times of a case to the sums.
 void AddTimes(const std::vector<double>& seconds, double weight, std::vector<double>& sums) {
   sums.resize(seconds.size());
@@ -32,7 +35,7 @@ Result<Sizes> ParseSizes(std::string_view text) {
   std::string_view rest = text;
   if (const size_t colon = rest.rfind(':'); colon != std::string_view::npos) {
     if (!ReadAll(rest.substr(colon + 1), sizes.weight)) return refuse();
-    if (!(sizes.weight > 0) || !std::isfinite(sizes.weight)) return refuse();
+    if (!(sizes.weight >= kLeastWeight && sizes.weight <= kGreatestWeight)) return refuse();
     rest = rest.substr(0, colon);
   }
   while (true) {
@@ -51,9 +54,10 @@ Result<Sizes> ParseSizes(std::string_view text) {
 std::string SizesText(const Sizes& sizes) {
   std::string text;
   for (const auto& [name, size] : sizes.values) text += (text.empty() ? "" : ",") + name + "=" + std::to_string(size);
+  if (sizes.weight == 1) return text;
   char weight[32];
-  std::snprintf(weight, sizeof weight, ":%.17g", sizes.weight);
-  return sizes.weight == 1 ? text : text + weight;
+  const std::to_chars_result end = std::to_chars(weight, weight + sizeof weight, sizes.weight);
+  return text + ":" + std::string(weight, end.ptr);
 }
 
 std::vector<Sizes> SizesOf(std::span<const MeasuredCase> cases) {

@@ -2,7 +2,7 @@
 records, interruptions and failures.
 
 usage: python_compiler.py BIN_DIR [TEST ...]    exits 77 (skipped) without numpy"""
-import json, os, pathlib, shutil, sys, tempfile, unittest
+import json, os, pathlib, shutil, signal, sys, tempfile, threading, time, unittest
 
 try:
     import numpy as np
@@ -92,6 +92,17 @@ class PythonCompiler(unittest.TestCase):
         trials = [line for line in map(json.loads, lines) if line["choices"]]
         self.assertIn(len(trials), (2, 3))
         self.assertEqual({line["kind"] for line in trials}, {"trial"})
+
+    def test_control_c(self):
+        before = signal.default_int_handler  # which a shell's background commands do not have
+        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, before))
+        timer = threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        start = time.monotonic()
+        with self.assertRaises(KeyboardInterrupt):
+            ingot.compiler.tune(MODEL, self.db, trials=100000, trials_per_task=100000, early_stop=100000, **QUICK)
+        self.assertLess(time.monotonic() - start, 60)
+        self.assertIs(signal.getsignal(signal.SIGINT), before)
 
     def test_failures(self):
         with self.assertRaisesRegex(ingot.IngotError, "no-such-model"):

@@ -17,6 +17,8 @@ kinds."""
 import collections
 import ctypes as c
 import os
+import signal
+import threading
 
 from . import _capi, _Handle
 
@@ -262,8 +264,18 @@ class _Options:
             self.failure = failure
 
     def __enter__(self):
+        # An exception that a signal raises where Python enters a callback would be lost: Control-C is a note here.
+        self.handler = None
+        is_main = threading.current_thread() is threading.main_thread()
+        if is_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            self.handler = signal.signal(signal.SIGINT, self._interrupt)
         return self
 
+    def _interrupt(self, *_):
+        self.failure = self.failure or KeyboardInterrupt()
+
     def __exit__(self, *_):
+        if self.handler is not None:
+            signal.signal(signal.SIGINT, self.handler)
         if self.failure is not None:
             raise self.failure

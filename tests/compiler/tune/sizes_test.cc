@@ -21,6 +21,10 @@ TEST_CASE("sizes: text that reads back") {
   CHECK(SizesText(*ParseSizes("n=3:1")) == "n=3");
   const double third = 1.0 / 3;
   CHECK(ParseSizes(SizesText({{{"n", 3}}, third}))->weight == third);
+  for (const char* weight : {"0", "-1", "nan", "inf", "1e308", "1e-308"}) {
+    CAPTURE(weight);
+    CHECK(!ParseSizes(std::string("n=3:") + weight).ok());
+  }
   for (const char* text : {"", "n", "n=", "=3", "n=0", "n=-1", "n=1.5", "n=1,", ",n=1", "n=1,n=2", "n=1:", "n=1:0",
                            "n=1:-1", "n=1:x", "n=1:inf", "n=1:nan", "n=99999999999999999999"}) {
     INFO(text);
