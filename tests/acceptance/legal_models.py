@@ -610,6 +610,12 @@ def places_of_a_depth_that_ranks_tell():
     return Recipe([node("ScatterND", ["x", "i", "u"], ["y"])], inputs)
 
 
+def infinite_places_outside_of_a_picture():
+    grid = np.array([[np.inf, 9], [9, -np.inf], [0, 0]], np.float32).reshape(1, 1, 3, 2)
+    return Recipe([node("GridSample", ["x", "grid"], ["y"], padding_mode="zeros")],
+                  {"x": ([1, 1, 5, 4], normal(1, 1, 5, 4)), "grid": (grid.shape, grid)})
+
+
 def attention_with_mask_of_keys(keys, opset):
     inputs = {"q": ([1, 2, "S", 4], normal(1, 2, 3, 4)), "k": ([1, 2, "T", 4], normal(1, 2, 5, 4)),
               "v": ([1, 2, "T", 4], normal(1, 2, 5, 4)), "m": (["S", "M"], normal(3, keys))}
@@ -653,7 +659,7 @@ RECIPES = [reshape_before_trilu, trilu_of_a_convolution, attention_mask_of_its_o
            mask_whose_keys_have_a_symbol_of_their_own, mask_of_more_keys_than_there_are,
            bytes_on_both_sides_of_an_if, rests_of_uint64, quotients_of_uint64, comparisons_of_uint64,
            greatest_of_uint64, large_constants_of_uint64, smallest_integer_in_parts, sign_of_bytes,
-           division_by_products_that_wrap_around]
+           division_by_products_that_wrap_around, infinite_places_outside_of_a_picture]
 
 
 def expected(recipe):

@@ -311,7 +311,14 @@ te::Tensor GridSample(const te::Tensor& x, const te::Tensor& grid, Interpolation
           const PrimExpr distance = ir::CallIntrinsic(ir::Intrinsic::kFabs, {place - position_of(axis, i)});
           weight = weight * (taps == 4 ? CubicWeight(distance, -0.75) : D(1) - distance);
         }
-        return ir::Cast(dtype, weight);
+        if (padding != GridPadding::kZeros) return ir::Cast(dtype, weight);
+        // Infinite places lie outside, where zeros are; a place that is no number makes the weight none.
+        PrimExpr outside = ir::BoolImm(false);
+        for (size_t axis = 0; axis < rank; ++axis) {
+          const PrimExpr position = position_of(axis, i);
+          outside = ir::Or(outside, ir::Or(position < D(0), position > Double(x.shape()[2 + axis]) - D(1)));
+        }
+        return ir::Cast(dtype, ir::Select(outside, D(0), weight));
       },
       "grid_weights");
   const te::Tensor sum = te::Compute(
