@@ -89,7 +89,6 @@ Result<Expr> BroadcastInto(const NodeImporter& node, Expr x, const std::vector<P
   return node.Bind("broadcast_to", {std::move(x), ShapeOf(dims)});
 }
 
-// Returns a view with other dims; x itself if it has these dims.
 Result<Expr> ReshapeTo(const NodeImporter& node, Expr x, std::vector<PrimExpr> dims) {
   return node.Call("reshape", {std::move(x), ShapeOf(std::move(dims))});
 }

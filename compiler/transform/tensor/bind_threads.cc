@@ -95,22 +95,6 @@ PrimExpr Iterations(const PrimExpr& extent, arith::Analyzer& analyzer) {
   return analyzer.ProveLessEqual(Int64(0), extent) ? extent : Max(extent, Int64(0));
 }
 
-// Whether it divides by what is no number, and may fail.
-bool Divides(const PrimExpr& expr) {
-  struct Finder : PrimVisitor {
-    bool found = false;
-    using PrimVisitor::Visit;
-    void Visit(const BinaryNode& node) override {
-      const bool divides = node.op == BinaryOp::kDiv || node.op == BinaryOp::kFloorDiv ||
-                           node.op == BinaryOp::kTruncMod || node.op == BinaryOp::kFloorMod;
-      found |= divides && AsConstInt(node.b).value_or(0) == 0;
-      PrimVisitor::Visit(node);
-    }
-  } finder;
-  finder.VisitPrim(expr);
-  return finder.found;
-}
-
 // Nested loops of independent iterations, outermost first.
 struct LoopChain {
   std::vector<const ForNode*> loops;
@@ -314,7 +298,7 @@ class BlockBody {
       if (loop->for_kind == ForKind::kUnrolled || loop->for_kind == ForKind::kThreadBinding) break;
       if (MentionsAny(loop->extent, vars) || !takes_extent(loop->extent)) break;
       // The extents of inner loops are asked where outer ones may be empty, too.
-      if (!chain.loops.empty() && (ReadsMemory(loop->extent) || Divides(loop->extent))) break;
+      if (!chain.loops.empty() && (ReadsMemory(loop->extent) || MayDivideByZero(loop->extent, analyzer))) break;
       const PrimExpr extent = Iterations(loop->extent, analyzer);
       if (loop->for_kind == ForKind::kSerial && !IterationsAreIndependent(*loop, analyzer)) break;
       if (loop->for_kind == ForKind::kVectorized && !IterationsAreIndependent(*loop, analyzer)) break;

@@ -64,7 +64,7 @@ class WorkFinder : public StmtVisitor {
     const int64_t likely = extent.value_or(std::min(analyzer_.Bounds(loop.extent).max, schedule::kLikelyExtent));
     times_ *= static_cast<double>(std::max<int64_t>(likely, 1));
     // What changes inside of the task cannot be asked before it starts.
-    if (!extent && !MentionsAny(loop.extent, defined_) && !ReadsMemory(loop.extent) && !MayFail(loop.extent)) {
+    if (!extent && !MentionsAny(loop.extent, defined_) && !ReadsMemory(loop.extent) && !MayDivideByZero(loop.extent, analyzer_)) {
       around_.push_back(loop.extent);
       around_rounds_ *= static_cast<double>(std::max<int64_t>(likely, 1));
     }
@@ -81,24 +81,6 @@ class WorkFinder : public StmtVisitor {
   void VisitDefinition(const PrimVar& var) override { defined_.insert(var.get()); }
 
  private:
-  // Whether a divisor may be 0, which fails where the loop is reached, and not before.
-  bool MayFail(const PrimExpr& expr) {
-    bool found = false;
-    struct Finder : PrimVisitor {
-      std::vector<PrimExpr> divisors;
-      using PrimVisitor::Visit;
-      void Visit(const BinaryNode& node) override {
-        const bool divides = node.op == BinaryOp::kDiv || node.op == BinaryOp::kFloorDiv ||
-                             node.op == BinaryOp::kTruncMod || node.op == BinaryOp::kFloorMod;
-        if (divides) divisors.push_back(node.b);
-        PrimVisitor::Visit(node);
-      }
-    } finder;
-    finder.VisitPrim(expr);
-    for (const PrimExpr& divisor : finder.divisors) found |= analyzer_.Bounds(divisor).min < 1;
-    return found;
-  }
-
   arith::Analyzer analyzer_;
   std::unordered_set<const PrimVarNode*> defined_;  // in the task
   std::vector<PrimExpr> around_;

@@ -2,6 +2,7 @@
 // holds before and after its pass.
 #pragma once
 
+#include "compiler/arith/analyzer.h"
 #include "compiler/ir/expr.h"
 #include "compiler/target/target.h"
 #include "runtime/status.h"
@@ -27,5 +28,7 @@ Result<ir::PrimFunc> SimplifyTensor(const ir::PrimFunc& function, const Target& 
 ir::PrimFunc WithBody(const ir::PrimFunc& function, ir::Stmt body);
 // Whether the statement does nothing.
 bool IsEmptyStmt(const ir::Stmt& stmt);
+// Whether a divisor in it may be 0, which fails where it is evaluated, and not before.
+bool MayDivideByZero(const ir::PrimExpr& expr, arith::Analyzer& analyzer);
 
 }  // namespace ingot::transform

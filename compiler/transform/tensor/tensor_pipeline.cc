@@ -1,6 +1,8 @@
 // The table of the tensor pipeline, and the function that runs it. Each pass says in its file what holds before and
 // after.
+#include <algorithm>
 #include <array>
+#include <vector>
 
 #include "compiler/transform/tensor/join_views.h"
 #include "compiler/transform/tensor/lowered.h"
@@ -64,6 +66,24 @@ ir::PrimFunc WithBody(const ir::PrimFunc& function, ir::Stmt body) {
 bool IsEmptyStmt(const ir::Stmt& stmt) {
   const auto* evaluate = ir::As<ir::EvaluateNode>(stmt);
   return evaluate != nullptr && ir::AsConstInt(evaluate->value);
+}
+
+bool MayDivideByZero(const ir::PrimExpr& expr, arith::Analyzer& analyzer) {
+  struct Finder : ir::PrimVisitor {
+    std::vector<ir::PrimExpr> divisors;
+    using PrimVisitor::Visit;
+    void Visit(const ir::BinaryNode& node) override {
+      const bool divides = node.op == ir::BinaryOp::kDiv || node.op == ir::BinaryOp::kFloorDiv ||
+                           node.op == ir::BinaryOp::kTruncMod || node.op == ir::BinaryOp::kFloorMod;
+      if (divides) divisors.push_back(node.b);
+      PrimVisitor::Visit(node);
+    }
+  } finder;
+  finder.VisitPrim(expr);
+  return std::any_of(finder.divisors.begin(), finder.divisors.end(), [&](const ir::PrimExpr& divisor) {
+    const arith::Interval bounds = analyzer.Bounds(divisor);
+    return bounds.min <= 0 && bounds.max >= 0;
+  });
 }
 
 }  // namespace ingot::transform
