@@ -78,7 +78,7 @@ double AntialiasPlaceOf(AntialiasPlaces places, double i, double in, double out,
     case AntialiasPlaces::kHalfPixel:
       return half_pixel;
     case AntialiasPlaces::kPytorchHalfPixel:
-      return out > 1 ? half_pixel : -0.5;
+      return out > 1 ? half_pixel : 0;
     case AntialiasPlaces::kHalfPixelSymmetric:
       return in / 2 * (1 - out / scaled) + half_pixel;
     case AntialiasPlaces::kAsymmetric:
@@ -140,7 +140,7 @@ ir::PrimExpr PlaceIn(AntialiasPlaces places, const ir::PrimExpr& i, const ir::Pr
     case AntialiasPlaces::kHalfPixel:
       return half_pixel;
     case AntialiasPlaces::kPytorchHalfPixel:
-      return ir::Select(ir::Int64(1) < out, half_pixel, Real(-0.5));
+      return ir::Select(ir::Int64(1) < out, half_pixel, Real(0));
     case AntialiasPlaces::kHalfPixelSymmetric:
       return AsWide(in) * Real(0.5) * (Real(1) - AsWide(out) / scaled) + half_pixel;
     case AntialiasPlaces::kAsymmetric:

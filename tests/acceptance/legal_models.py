@@ -610,6 +610,19 @@ def places_of_a_depth_that_ranks_tell():
     return Recipe([node("ScatterND", ["x", "i", "u"], ["y"])], inputs)
 
 
+def antialias_to_one_element():
+    """Its place is 0 by the specification, which onnx.reference does not follow."""
+    return Recipe([node("Resize", ["x", "", "scales"], ["y"], mode="cubic", antialias=1,
+                        coordinate_transformation_mode="pytorch_half_pixel")],
+                  {"x": ([1, 1, 1, 3], normal(1, 1, 1, 3))}, {"scales": np.array([1, 1, 1, 0.5], np.float32)}, opset=18)
+
+
+def length_that_float32_rounds_up():
+    """5 * 2.6 is 13, though the float32 next to 2.6 is less."""
+    return Recipe([node("Resize", ["x", "", "scales"], ["y"], mode="linear")],
+                  {"x": ([1, 1, 5], normal(1, 1, 5))}, {"scales": np.array([1, 1, 2.6], np.float32)})
+
+
 def infinite_places_outside_of_a_picture():
     grid = np.array([[np.inf, 9], [9, -np.inf], [0, 0]], np.float32).reshape(1, 1, 3, 2)
     return Recipe([node("GridSample", ["x", "grid"], ["y"], padding_mode="zeros")],
@@ -659,7 +672,8 @@ RECIPES = [reshape_before_trilu, trilu_of_a_convolution, attention_mask_of_its_o
            mask_whose_keys_have_a_symbol_of_their_own, mask_of_more_keys_than_there_are,
            bytes_on_both_sides_of_an_if, rests_of_uint64, quotients_of_uint64, comparisons_of_uint64,
            greatest_of_uint64, large_constants_of_uint64, smallest_integer_in_parts, sign_of_bytes,
-           division_by_products_that_wrap_around, infinite_places_outside_of_a_picture]
+           division_by_products_that_wrap_around, infinite_places_outside_of_a_picture,
+           antialias_to_one_element, length_that_float32_rounds_up]
 
 
 def expected(recipe):

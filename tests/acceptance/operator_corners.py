@@ -56,6 +56,13 @@ QUIRKS = (
     ("AffineGrid", lambda c: c.attrs["align_corners"] == 1 and 1 in c.inputs[1].tolist()[2:],
      "the middle of an axis of 1 is 0 in the specification's function body, -1 in ONNX Runtime"),
     ("NonZero", lambda c: c.inputs[0].ndim == 0, "a scalar has no axes: the specification says [0, n]"),
+    ("Resize", lambda c: c.attrs["mode"] == "nearest", "places on borders of elements, which a rounding decides"),
+    ("Resize", lambda c: len(c.inputs) == 3 and c.attrs["coordinate_transformation_mode"] in (
+        "half_pixel_symmetric", "align_corners", "tf_crop_and_resize", "pytorch_half_pixel"),
+     "whether a length counts before its rounding or after it is not said"),
+    ("Resize", lambda c: c.attrs["coordinate_transformation_mode"] == "tf_crop_and_resize" and any(
+        (begin, end) != (0, 1) for begin, end in zip(*c.inputs[1].reshape(2, -1).tolist())),
+     "ONNX Runtime takes all of an axis whose scale is 1 though a part is cut out"),
 )
 
 
@@ -340,7 +347,8 @@ def reduce(d, op):
 def pool(d, op):
     rank = d.pick(1, 2, 2, 3)
     kernel = [d.int(1, 3) for _ in range(rank)]
-    x = d.data([d.int(1, 2), d.int(1, 3), *(d.int(3, 7) for _ in range(rank))], special=0.1)
+    # (Windows longer than the data: ONNX Runtime rounds a quotient below 0 towards zero.)
+    x = d.data([d.int(1, 2), d.int(1, 3), *(d.int(max(3, 2 * k - 1), 7) for k in kernel)], special=0.1)
     attrs = {"kernel_shape": kernel}
     opset = d.pick(18, 19, 22)
     if d.chance(0.7):
@@ -370,6 +378,7 @@ def pool(d, op):
 @corner("GlobalMaxPool", "GlobalAveragePool", "GlobalLpPool")
 def global_pool(d, op):
     x = d.data([d.int(1, 3), d.int(1, 3), *(d.int(1, 5) for _ in range(d.int(1, 3)))])
+    x = np.maximum(x, np.finfo(x.dtype).min)  # (where ONNX Runtime's greatest element starts, instead of -inf)
     return Case(op, [x], {"p": d.int(1, 3)} if op == "GlobalLpPool" else {}, opset=13, rtol=1e-3)
 
 
@@ -418,6 +427,9 @@ def conv_transpose(d, op):
             attrs["auto_pad"] = d.pick("SAME_UPPER", "SAME_LOWER")
     elif choice == "auto":
         attrs["auto_pad"] = d.pick("SAME_UPPER", "SAME_LOWER", "VALID")
+        # (A kernel shorter than its stride: the specification gives input * stride elements, ONNX Runtime fewer.)
+        attrs["strides"] = [min(s, (k - 1) * g + 1) for s, k, g in zip(strides, kernel, dilations)]
+        attrs.pop("output_padding", None)
     bias = d.finite([groups * w.shape[1]]) if d.chance(0.4) else None
     return Case(op, [x, w, bias], attrs, constants=d.pick((1, 2), ()), opset=11)
 

@@ -36,11 +36,12 @@ ir::AttrValue Floats(const std::vector<double>& values) {
   return ir::AttrValue(std::move(list));
 }
 
-// Returns floor(dim * scale). A scale is a float32, so a whole number over a power of two.
+// Returns floor(dim * scale). A scale is a float32, so a whole number over a power of two. The product of a number is
+// rounded to float32, as ONNX's shape inference and ONNX Runtime round it: 5 * 2.6 is 13. That of a symbol is exact.
 Result<PrimExpr> Scaled(const NodeImporter& node, const PrimExpr& dim, double scale) {
   if (!(scale > 0) || scale > kMaxLength) return node.Invalid("a scale of " + std::to_string(scale));
   if (const auto length = ir::AsConstInt(dim)) {
-    const double scaled = std::floor(static_cast<double>(*length) * scale);
+    const double scaled = std::floor(static_cast<float>(*length) * static_cast<float>(scale));
     if (scaled > kMaxLength) return node.Invalid("a dimension scaled to " + std::to_string(scaled));
     return ir::Int64(static_cast<int64_t>(scaled));
   }
