@@ -23,6 +23,7 @@ Result<ir::IRModule> ConvertLayout(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> TabulateBytes(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> PackWeights(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> LiftParams(ir::IRModule module, PassContext& context);
+Result<ir::IRModule> SplitSignedScalars(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> BindScalars(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> AnnotateFusionClass(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> FuseOps(ir::IRModule module, PassContext& context);

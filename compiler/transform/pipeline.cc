@@ -36,6 +36,8 @@ const std::vector<Pass>& DefaultPasses() {
       {"pack_weights", "give weights the layout that kernels read", 1, PackWeights},
       {"lift_params", "gather what depends on weights alone and prepare it", 1, LiftParams},
       {"legalize", "turn operator calls into calls of tensor functions", 0, Legalize},
+      {"split_signed_scalars", "numbers that may be below 0 are given to tensor functions as differences", 0,
+       SplitSignedScalars},
       {"bind_scalars", "constants of one number are immediates of what reads them", 1, BindScalars},
       {"annotate_fusion_class", "find how each tensor function may be fused", 1, AnnotateFusionClass},
       {"fuse_ops", "group calls of tensor functions that run as one", 1, FuseOps},
@@ -77,9 +79,9 @@ const std::vector<PipelineRow>& PipelineTable() {
       {"default", "what vm-compile does", NamesOf(DefaultPasses())},
       {"zero",
        "operators become tensor functions, fused; nothing is rewritten before (TVM's pipeline of this name)",
-       {"normalize", "lambda_lift", "convert_to_dataflow", "keep_states", "legalize", "annotate_fusion_class",
-        "fold_constants", "fuse_ops", "fuse_tir", "read_caches_in_place", "eliminate_dead_code_after_fusion",
-        "name_long_dims"}},
+       {"normalize", "lambda_lift", "convert_to_dataflow", "keep_states", "legalize", "split_signed_scalars",
+        "annotate_fusion_class", "fold_constants", "fuse_ops", "fuse_tir", "read_caches_in_place",
+        "eliminate_dead_code_after_fusion", "name_long_dims"}},
   };
   return table;
 }

@@ -117,6 +117,20 @@ class FirstLight(unittest.TestCase):
         y, expected = np.load(self.dir / "y.npy"), np.load(self.dir / "outputs.npz")["logits"]
         np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-5)
 
+    def test_numbers_below_0_of_a_tensor_function(self):
+        text = (DATA.parent / "golden/transform/split_signed_scalars.txt").read_text()
+        text = text.split("# EXPECT")[0].split("\n", 1)[1]
+        (self.dir / "signed.py").write_text(text)
+        self.check(tool("vm-compile", self.dir / "signed.py", "-o", self.dir / "signed.ingot"), 0)
+        for n in (1, 4, 6, 9):
+            x = np.arange(1, n + 1, dtype=np.float32)
+            np.save(self.dir / "x.npy", x)
+            self.check(tool("vm-run", self.dir / "signed.ingot", self.dir / "x.npy", "--output",
+                            f"@{self.dir}/y.npy"), 0)
+            i = np.arange(n)
+            expected = np.where((i + n - 6 >= 0) & (i >= 2), x, np.float32(-1))
+            np.testing.assert_array_equal(np.load(self.dir / "y.npy"), expected)
+
     # ---- texts and bytes
 
     def test_compiling_the_relax_text_gives_the_same_bytes(self):
