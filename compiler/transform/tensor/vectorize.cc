@@ -299,7 +299,7 @@ class Vectorizer : public StmtMutator {
     return store != nullptr && store->indices.back()->dtype.lanes == lanes_ && CanMask(store->value) &&
            CanMask(store->indices.back());
   }
-  // `out = out op lanes` with one out for all lanes: joins the lanes first.
+  // `out = out op lanes` with one out for all lanes, which the lanes do not read: joins the lanes first.
   std::optional<PrimExpr> JoinLanes(const BufferStoreNode& store) {
     const auto* binary = As<BinaryNode>(store.value);
     if (binary == nullptr) return std::nullopt;
@@ -312,6 +312,7 @@ class Vectorizer : public StmtMutator {
     for (size_t d = 0; d < store.indices.size(); ++d) {
       if (!StructuralEqual(out->indices[d], store.indices[d])) return std::nullopt;
     }
+    if (LoadsFrom(store.buffer, binary->b)) return std::nullopt;
     const PrimExpr rest = MutatePrim(binary->b);
     if (rest->dtype.lanes != lanes_) return std::nullopt;
     return MakeBinary(binary->op, MutatePrim(binary->a),
