@@ -623,6 +623,31 @@ def length_that_float32_rounds_up():
                   {"x": ([1, 1, 5], normal(1, 1, 5))}, {"scales": np.array([1, 1, 2.6], np.float32)})
 
 
+def gemm_whose_scaled_weights_overflow():
+    return Recipe([node("Gemm", ["x", "w"], ["y"], alpha=10.0)], {"x": ([2, 3], np.full((2, 3), 1e-10, np.float32))},
+                  {"w": np.full((3, 4), 1e38, np.float32)})
+
+
+def clip_of_infinities(opset, **bounds):
+    x = np.array([-np.inf, -2, 0.5, 3, np.inf, np.nan], np.float32)
+    names = ["x"] + (["low" if "min" in bounds else "", "high" if "max" in bounds else ""] if opset > 10 else [])
+    constants = {name: np.float32(bounds[key]) for name, key in (("low", "min"), ("high", "max")) if key in bounds}
+    return Recipe([node("Clip", names, ["y"], **(bounds if opset < 11 else {}))], {"x": ([6], x)},
+                  constants if opset > 10 else {}, opset=opset)
+
+
+def clip_without_bounds():
+    return clip_of_infinities(13)
+
+
+def clip_from_below():
+    return clip_of_infinities(13, min=0.0)
+
+
+def clip_by_attribute_from_above():
+    return clip_of_infinities(7, max=1.0)
+
+
 def infinite_places_outside_of_a_picture():
     grid = np.array([[np.inf, 9], [9, -np.inf], [0, 0]], np.float32).reshape(1, 1, 3, 2)
     return Recipe([node("GridSample", ["x", "grid"], ["y"], padding_mode="zeros")],
@@ -673,7 +698,8 @@ RECIPES = [reshape_before_trilu, trilu_of_a_convolution, attention_mask_of_its_o
            bytes_on_both_sides_of_an_if, rests_of_uint64, quotients_of_uint64, comparisons_of_uint64,
            greatest_of_uint64, large_constants_of_uint64, smallest_integer_in_parts, sign_of_bytes,
            division_by_products_that_wrap_around, infinite_places_outside_of_a_picture,
-           antialias_to_one_element, length_that_float32_rounds_up]
+           antialias_to_one_element, length_that_float32_rounds_up, gemm_whose_scaled_weights_overflow,
+           clip_without_bounds, clip_from_below, clip_by_attribute_from_above]
 
 
 def expected(recipe):

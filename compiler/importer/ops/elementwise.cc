@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "compiler/importer/ops/util.h"
+#include "compiler/ir/float_format.h"
 #include "compiler/op/packed_elements.h"
 
 namespace ingot::importer {
@@ -74,7 +75,13 @@ Outputs ClipByTensors(const NodeImporter& node, Expr x) {
   if (node.HasInput(2)) {
     INGOT_ASSIGN_OR_RETURN(high, node.Input(2));
   }
-  const bool has_nan = ir::As<ir::TensorTypeNode>(x->type)->dtype->is_floating();
+  const DataType dtype = DTypeOf(x);
+  const bool has_nan = dtype.is_floating();
+  for (Expr* bound : {&low, &high}) {
+    if (*bound != nullptr || !has_nan) continue;
+    const double greatest = ir::LargestFinite(dtype);
+    INGOT_ASSIGN_OR_RETURN(*bound, node.Scalar(bound == &low ? -greatest : greatest, dtype));
+  }
   const auto limit = [&](const char* row, const Expr& bound) -> Result<Expr> {
     if (!has_nan) return node.Bind(row == kLess ? kMaximum : kMinimum, {x, bound});
     INGOT_ASSIGN_OR_RETURN(const Expr exceeds, node.Bind(row, {x, bound}));
@@ -89,15 +96,17 @@ Outputs ClipByTensors(const NodeImporter& node, Expr x) {
   return std::vector<Expr>{std::move(x)};
 }
 
-// Bounds are attributes until opset 10 and inputs from 11 on; a bound that is left out has no effect.
+// Bounds are attributes until opset 10 and inputs from 11 on. One that is left out is the greatest finite number, so that
+// infinities are clipped: a float32's as attribute, the dtype's as input.
 Outputs Clip(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
   const auto is_constant = [&](size_t i) { return !node.HasInput(i) || node.Known(i).has_value(); };
   if (!type->dtype->is_floating() || !is_constant(1) || !is_constant(2)) return ClipByTensors(node, std::move(x));
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  INGOT_ASSIGN_OR_RETURN(double low, node.Float("min", -kInfinity));
-  INGOT_ASSIGN_OR_RETURN(double high, node.Float("max", kInfinity));
+  const double greatest = ir::LargestFinite(node.opset() < 11 ? DataType::Float(32) : *type->dtype);
+  INGOT_ASSIGN_OR_RETURN(double low, node.Float("min", -greatest));
+  INGOT_ASSIGN_OR_RETURN(double high, node.Float("max", greatest));
   INGOT_ASSIGN_OR_RETURN(low, node.ConstantNumber(1, "the lower bound", low));
   INGOT_ASSIGN_OR_RETURN(high, node.ConstantNumber(2, "the upper bound", high));
   if (std::isnan(low)) low = -kInfinity;  // a NaN bound has no effect

@@ -26,7 +26,6 @@ Outputs Gemm(const NodeImporter& node) {
   }
   const DataType dtype = *a_type->dtype;
   const bool has_bias = node.HasInput(2) && beta != 0;
-  const bool b_is_constant = ir::As<ir::ConstantNode>(b) != nullptr;
   const auto scaled = [&node, dtype](Expr x, double factor) -> Result<Expr> {
     INGOT_ASSIGN_OR_RETURN(Expr scalar, node.Scalar(factor, dtype));
     return node.Bind("multiply", {std::move(x), std::move(scalar)});
@@ -34,16 +33,12 @@ Outputs Gemm(const NodeImporter& node) {
   if (trans_a != 0) {
     INGOT_ASSIGN_OR_RETURN(a, TransposedMatrix(node, std::move(a)));
   }
-  if (alpha != 1 && b_is_constant) {
-    INGOT_ASSIGN_OR_RETURN(b, scaled(std::move(b), alpha));
-  }
   if (trans_b != 0) {
     INGOT_ASSIGN_OR_RETURN(b, TransposedMatrix(node, std::move(b)));
   }
-  const bool scale_product = alpha != 1 && !b_is_constant;
-  if (!has_bias && !scale_product) return One(node.Call("matmul", {a, b}));
+  if (!has_bias && alpha == 1) return One(node.Call("matmul", {a, b}));
   INGOT_ASSIGN_OR_RETURN(Expr product, node.Bind("matmul", {a, b}));
-  if (scale_product) {
+  if (alpha != 1) {
     if (!has_bias) {
       INGOT_ASSIGN_OR_RETURN(Expr scalar, node.Scalar(alpha, dtype));
       return One(node.Call("multiply", {product, scalar}));

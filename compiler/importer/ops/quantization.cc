@@ -99,9 +99,14 @@ Outputs QuantizeLinear(const NodeImporter& node) {
   } else if (output != 0) {
     INGOT_ASSIGN_OR_RETURN(dtype, OnnxDataType(output));
   }
-  if (ir::As<ir::TensorTypeNode>(x->type)->dtype != ir::As<ir::TensorTypeNode>(scale->type)->dtype) {
-    INGOT_ASSIGN_OR_RETURN(x, CastTo(node, std::move(x), kFloat));
-    INGOT_ASSIGN_OR_RETURN(scale, CastTo(node, std::move(scale), kFloat));
+  INGOT_ASSIGN_OR_RETURN(const int64_t precision, node.Int("precision", 0));
+  if (precision != 0 || DTypeOf(x) != DTypeOf(scale)) {
+    DataType wide = kFloat;
+    if (precision != 0) {
+      INGOT_ASSIGN_OR_RETURN(wide, OnnxDataType(precision));
+    }
+    INGOT_ASSIGN_OR_RETURN(x, CastTo(node, std::move(x), wide));
+    INGOT_ASSIGN_OR_RETURN(scale, CastTo(node, std::move(scale), wide));
   }
   INGOT_ASSIGN_OR_RETURN(Expr quotient, node.Bind("divide", {x, scale}));
   if (IsFloat8(dtype)) return One(ConvertTo(node, std::move(quotient), dtype));  // its zero point is 0
