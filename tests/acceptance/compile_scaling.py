@@ -85,12 +85,12 @@ def chain(*ops):
     return build
 
 
-def diamonds(op):
+def diamonds(op, function="Tanh"):
     """v + f(v): as a tree its size doubles at each step."""
     def build(n):
         nodes, v = [], "x"
         for i in range(n):
-            nodes += [NODE("Tanh", [v], [f"t{i}"]), NODE(op, [f"t{i}", v], [f"a{i}"])]
+            nodes += [NODE(function, [v], [f"t{i}"]), NODE(op, [f"t{i}", v], [f"a{i}"])]
             v = f"a{i}"
         return model(nodes, {"x": ["N", 4]}, [v])
     return build
@@ -310,6 +310,7 @@ FAMILIES = [
     ("chain of n Softmax, Tanh, Exp", 0, 25000, chain("Softmax", "Tanh", "Exp")),
     ("n diamonds v + tanh(v)", 20, 250, diamonds("Add")),
     ("n diamonds v * tanh(v)", 0, 250, diamonds("Mul")),
+    ("n diamonds v * sin(v)", 8, 100, diamonds("Mul", "Sin")),  # a sine branches, so that copies of it are not joined
     ("n residual products", 100, 5000, residual_matmuls),
     ("n residual convolutions", 25, 1000, convolutions),
     ("n Transposes, Softmax", 100, 5000, transposes),

@@ -28,6 +28,15 @@ struct ExpressionSize : PrimVisitor {
     loads += load.buffer.get() == buffer ? 1 : 0;
     PrimVisitor::Visit(load);
   }
+  void Visit(const PrimCallNode& call) override {
+    // What branches (to reduce a large argument, to divide in steps) is computed anew in each copy: no later pass joins
+    // them.
+    constexpr int64_t kNodesOfBranches = 512;
+    const bool branches = call.op == Intrinsic::kSin || call.op == Intrinsic::kCos ||
+                          call.op == Intrinsic::kTan || call.op == Intrinsic::kFmod;
+    nodes += branches ? kNodesOfBranches : 0;
+    PrimVisitor::Visit(call);
+  }
 };
 
 // A stage that is read several times, by one reader or by several, is copied to each place: without a limit the
