@@ -59,6 +59,9 @@ struct LoopParts {
   std::optional<LoopVar> main, tail;
 };
 Result<LoopParts> LoopPartition(ScheduleState& state, const LoopVar& loop, int64_t multiple);
+// The same with the cut at `point`, an expression over the function's symbolic variables: below 0 it counts as 0, beyond
+// n as n. Of a loop of one iteration (AddUnitLoop) the parts are two versions of what is inside, of which one runs.
+Result<LoopParts> PartitionAt(ScheduleState& state, const LoopVar& loop, const std::optional<ir::PrimExpr>& point);
 // Loop over [0, n) around one block -> loops after each other, cut where those conditions of the block's if_then_else
 // change that compare this loop's iteration variable with a bound free of the block's other variables. In each part
 // these conditions are decided; parts after the first hold copies of the block (NAME1_tail, NAME2_tail, ...). The

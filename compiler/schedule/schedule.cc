@@ -68,6 +68,9 @@ std::vector<Handle> HandlesIn(const Operand& operand) {
           return {std::visit([](auto handle) { return Handle(handle); }, value)};
         } else if constexpr (std::is_same_v<T, LoopRVs> || std::is_base_of_v<BlockRVs, T>) {
           return {value.begin(), value.end()};
+        } else if constexpr (std::is_same_v<T, Factor>) {
+          const auto* sampled = std::get_if<IntRV>(&value);
+          return sampled != nullptr ? std::vector<Handle>{*sampled} : std::vector<Handle>{};
         } else if constexpr (std::is_same_v<T, std::vector<Factor>>) {
           std::vector<Handle> handles;
           for (const Factor& factor : value) {
@@ -106,12 +109,16 @@ Result<ir::PrimExpr> OfFunction(const ir::PrimFunc& function, const ir::PrimExpr
 
 // The operand over the function's symbolic variables.
 Result<Operand> OfFunction(const ir::PrimFunc& function, Operand operand, const std::string& where) {
-  if (auto* factors = std::get_if<std::vector<Factor>>(&operand)) {
-    for (Factor& factor : *factors) {
-      auto* expr = std::get_if<ir::PrimExpr>(&factor);
-      if (expr == nullptr) continue;
-      INGOT_ASSIGN_OR_RETURN(*expr, OfFunction(function, *expr, where));
-    }
+  const auto translate = [&](Factor& factor) -> Status {
+    auto* expr = std::get_if<ir::PrimExpr>(&factor);
+    if (expr == nullptr) return Status();
+    INGOT_ASSIGN_OR_RETURN(*expr, OfFunction(function, *expr, where));
+    return Status();
+  };
+  if (auto* point = std::get_if<Factor>(&operand)) {
+    INGOT_RETURN_IF_ERROR(translate(*point));
+  } else if (auto* factors = std::get_if<std::vector<Factor>>(&operand)) {
+    for (Factor& factor : *factors) INGOT_RETURN_IF_ERROR(translate(factor));
   } else if (auto* map = std::get_if<IndexMap>(&operand)) {
     for (ir::PrimExpr& index : map->to) {
       INGOT_ASSIGN_OR_RETURN(index, OfFunction(function, index, where, map->from));
@@ -156,13 +163,15 @@ struct Schedule::Engine {
     }
     return names;
   }
+  static std::optional<ir::PrimExpr> Read(const Schedule& s, const Factor& factor) {
+    if (const auto* number = std::get_if<int64_t>(&factor)) return ir::Int64(*number);
+    if (const auto* sampled = std::get_if<IntRV>(&factor)) return ir::Int64(s.Int(*sampled));
+    if (const auto* expr = std::get_if<ir::PrimExpr>(&factor)) return *expr;
+    return std::nullopt;
+  }
   static std::vector<std::optional<ir::PrimExpr>> Read(const Schedule& s, const std::vector<Factor>& factors) {
-    std::vector<std::optional<ir::PrimExpr>> exprs(factors.size());
-    for (size_t i = 0; i < factors.size(); ++i) {
-      if (const auto* number = std::get_if<int64_t>(&factors[i])) exprs[i] = ir::Int64(*number);
-      if (const auto* sampled = std::get_if<IntRV>(&factors[i])) exprs[i] = ir::Int64(s.Int(*sampled));
-      if (const auto* expr = std::get_if<ir::PrimExpr>(&factors[i])) exprs[i] = *expr;
-    }
+    std::vector<std::optional<ir::PrimExpr>> exprs;
+    for (const Factor& factor : factors) exprs.push_back(Read(s, factor));
     return exprs;
   }
   static ir::AttrValue Read(const Schedule&, const IntOrText& value) {

@@ -76,8 +76,8 @@ struct AtLeastOneBlock : BlockRVs {
 };
 using BlockOrLoop = std::variant<BlockRV, LoopRV>;
 using IntOrText = std::variant<int64_t, std::string>;
-// A factor of split: absent (at most one), an integer, a sampled one, or an expression over the function's symbolic
-// variables; replay takes the other function's variables of the same names.
+// A factor of split (at most one may be absent) or a place in a loop: an integer, a sampled one, or an expression over
+// the function's symbolic variables; replay takes the other function's variables of the same names.
 using Factor = std::variant<std::monostate, int64_t, IntRV, ir::PrimExpr>;
 inline constexpr std::monostate kRest{};
 // What a sampling instruction chose, or is to choose; empty, or one that does not fit: the default.
@@ -89,8 +89,9 @@ struct Decision {
   Decision(std::initializer_list<int64_t> chosen) : numbers(chosen) {}
 };
 
-using Operand = std::variant<BlockRV, LoopRV, BlockOrLoop, LoopRVs, OptionalBlocks, AtLeastOneBlock, int64_t,
-                             std::vector<int64_t>, std::string, IntOrText, std::vector<Factor>, IndexMap, Decision>;
+using Operand =
+    std::variant<BlockRV, LoopRV, BlockOrLoop, LoopRVs, OptionalBlocks, AtLeastOneBlock, int64_t, std::vector<int64_t>,
+                 std::string, IntOrText, Factor, std::vector<Factor>, IndexMap, Decision>;
 
 enum class Primitive {
 #define INGOT_PRIMITIVE(method, ...) k##method,

@@ -323,20 +323,10 @@ bool IsCarried(const LoopSite& site, const Buffer& buffer) {
   });
 }
 
-}  // namespace
-
-Result<LoopParts> LoopPartition(ScheduleState& state, const LoopVar& var, int64_t multiple) {
-  INGOT_ASSIGN_OR_RETURN(const LoopSite site, state.FindLoop(var));
-  INGOT_RETURN_IF_ERROR(CheckPlainLoop(state, "loop_partition", site));
-  if (multiple < 1) return Refuse("loop_partition", Describe(site), "the multiple must be at least 1");
-  arith::Analyzer analyzer = ScheduleState::MakeAnalyzer(site.outer);
-  const PrimExpr& extent = site.loop->extent;
-  const DataType dtype = var->dtype;
-  if (DivideExactly(extent, multiple, analyzer)) return LoopParts{var, std::nullopt};
-  if (analyzer.ProveLess(extent, IntImm(dtype, multiple))) return LoopParts{std::nullopt, var};
-
-  const PrimExpr tiles = analyzer.Simplify(FloorDiv(extent, IntImm(dtype, multiple)));
-  const PrimExpr main_extent = tiles * multiple;
+// The loop in two parts, over [0, main_extent) and the rest.
+LoopParts CutInTwo(ScheduleState& state, const LoopSite& site, const PrimExpr& main_extent,
+                   const PrimExpr& tail_extent) {
+  const LoopVar& var = site.loop->var;
   BufferMap copies;
   for (const Buffer& buffer : state.root().alloc_buffers) {
     if (!LivesInside(state, buffer, site.loop) || IsCarried(site, buffer)) continue;
@@ -345,14 +335,14 @@ Result<LoopParts> LoopPartition(ScheduleState& state, const LoopVar& var, int64_
     copy.data = MakePrimVar(copy.name, DataType::Handle());
     copies.emplace(buffer, Make<BufferNode>(std::move(copy)));
   }
-  LoopVar tail_var = MakePrimVar(var->name + "_tail", dtype);
+  LoopVar tail_var = MakePrimVar(var->name + "_tail", var->dtype);
   Stmt tail_body = TailCopier(state, copies).MutateStmt(site.loop->body);
   tail_body = Substitute(tail_body, {{var, main_extent + PrimExpr(tail_var)}});
   ForNode main = *site.loop;
   main.extent = main_extent;
   ForNode tail = *site.loop;
   tail.var = tail_var;
-  tail.extent = analyzer.Simplify(FloorMod(extent, IntImm(dtype, multiple)));
+  tail.extent = tail_extent;
   tail.body = std::move(tail_body);
   Stmt both = MakeSeq({SimplifyBindings(Make<ForNode>(std::move(main)), site.outer),
                        SimplifyBindings(Make<ForNode>(std::move(tail)), site.outer)});
@@ -361,6 +351,34 @@ Result<LoopParts> LoopPartition(ScheduleState& state, const LoopVar& var, int64_
   }
   state.Replace(site.loop, std::move(both));
   return LoopParts{var, tail_var};
+}
+
+}  // namespace
+
+Result<LoopParts> LoopPartition(ScheduleState& state, const LoopVar& var, int64_t multiple) {
+  INGOT_ASSIGN_OR_RETURN(const LoopSite site, state.FindLoop(var));
+  INGOT_RETURN_IF_ERROR(CheckPlainLoop(state, "loop_partition", site));
+  if (multiple < 1) return Refuse("loop_partition", Describe(site), "the multiple must be at least 1");
+  arith::Analyzer analyzer = ScheduleState::MakeAnalyzer(site.outer);
+  const PrimExpr& extent = site.loop->extent;
+  const PrimExpr width = IntImm(var->dtype, multiple);
+  if (DivideExactly(extent, multiple, analyzer)) return LoopParts{var, std::nullopt};
+  if (analyzer.ProveLess(extent, width)) return LoopParts{std::nullopt, var};
+  return CutInTwo(state, site, analyzer.Simplify(FloorDiv(extent, width)) * multiple,
+                  analyzer.Simplify(FloorMod(extent, width)));
+}
+
+Result<LoopParts> PartitionAt(ScheduleState& state, const LoopVar& var, const std::optional<PrimExpr>& point) {
+  INGOT_ASSIGN_OR_RETURN(const LoopSite site, state.FindLoop(var));
+  INGOT_RETURN_IF_ERROR(CheckPlainLoop(state, "partition_at", site));
+  if (!point) return Refuse("partition_at", Describe(site), "there is no place to cut at");
+  arith::Analyzer analyzer = ScheduleState::MakeAnalyzer(site.outer);
+  const PrimExpr& extent = site.loop->extent;
+  const PrimExpr zero = IntImm(var->dtype, 0);
+  const PrimExpr main = analyzer.Simplify(Max(Min(Cast(var->dtype, *point), extent), zero));
+  if (analyzer.ProveEqual(main, extent)) return LoopParts{var, std::nullopt};
+  if (analyzer.ProveEqual(main, zero)) return LoopParts{std::nullopt, var};
+  return CutInTwo(state, site, main, analyzer.Simplify(extent - main));
 }
 
 namespace {

@@ -109,6 +109,20 @@ std::vector<std::vector<int>> Contiguity::Runs(const std::vector<int>& iters) {
   return runs;
 }
 
+bool Contiguity::Continues(const LinearAccess& access, const std::vector<int>& outer, const std::vector<int>& inner) {
+  const auto is_used_alone = [&](int iter) { return IsUsedAlone(iter); };
+  if (std::ranges::any_of(outer, is_used_alone) || std::ranges::any_of(inner, is_used_alone)) return false;
+  int first = inner.back();  // the outermost variable that is longer than 1
+  for (size_t i = inner.size(); i-- > 0;) {
+    if (ConstantExtent(*block_.iter_vars[inner[i]]) != 1) first = inner[i];
+  }
+  const IterVarNode& a = *block_.iter_vars[Innermost(outer)];
+  const IterVarNode& b = *block_.iter_vars[first];
+  const std::optional<arith::LinearForm> form = arith::DetectLinear(access.element, {a.var, b.var});
+  return form &&
+         analyzer_.ProveEqual(form->coefficients[0], form->coefficients[1] * Cast(DataType::Int(64), b.domain.extent));
+}
+
 std::optional<int64_t> Contiguity::Step(const LinearAccess& access, int iter) {
   const std::optional<arith::LinearForm> form = arith::DetectLinear(access.element, {block_.iter_vars[iter]->var});
   if (!form) return std::nullopt;

@@ -29,6 +29,9 @@ class Contiguity {
   bool IsUsedAlone(int iter) const { return in_value_[iter] || gathers_[iter]; }
   // Whether an index that is loaded depends on the variable.
   bool Gathers(int iter) const { return gathers_[iter]; }
+  // Whether an access moves through two runs, one around the other, as through one: a rule may fuse their loops for the
+  // sake of these accesses, while others then find the two variables by division. Not where a variable is used alone.
+  bool Continues(const LinearAccess& access, const std::vector<int>& outer, const std::vector<int>& inner);
   // The innermost variable of the run that is longer than 1, or the last one.
   int Innermost(const std::vector<int>& run) const;
 

@@ -179,6 +179,17 @@ PrimFunc TransposeInner(PrimExpr a, PrimExpr b, PrimExpr c) {
   return te::CreatePrimFunc({x, y, z});
 }
 
+PrimFunc Reverse(const std::vector<PrimExpr>& dims) {
+  const te::Tensor x = te::Placeholder(dims, kFloat, "X"), y = te::Placeholder({dims[0]}, kFloat, "Y");
+  const te::Tensor z = te::Compute(
+      {dims.rbegin(), dims.rend()},
+      [&](const Indices& i) {
+        return x(std::vector<PrimExpr>{i.rbegin(), i.rend()}) + y(i.back());
+      },
+      "reverse");
+  return te::CreatePrimFunc({x, y, z});
+}
+
 // Columns of the result come from `rests` rows in turn, from column `shift` on.
 PrimFunc Interleave(int64_t rests, int64_t shift, PrimExpr columns) {
   const PrimExpr row_length = FloorDiv(columns + (shift + rests - 1), Int64(rests));
@@ -353,6 +364,8 @@ std::vector<Case> AllCases() {
        1,
        {{{1, 32, 64}, {1, 64, 32}, {1, 64, 32}}}},
       {"transpose, symbolic", TransposeInner(c(2), c(24), N()), 1, {{{2, 24, 21}, {2, 21, 24}, {2, 21, 24}}}},
+      {"reverse, few first rows", Reverse({c(2), c(9), c(3), c(21)}), 1, {{{2, 9, 3, 21}, {2}, {21, 3, 9, 2}}}},
+      {"reverse, few last columns", Reverse({c(21), c(3), c(9), c(2)}), 1, {{{21, 3, 9, 2}, {21}, {2, 9, 3, 21}}}},
       {"sum of equal elements", SumOfEqual(c(5), 16), 1, {{{5}, {5}}}},
       {"sum of equal elements, symbolic rows", SumOfEqual(N(), 8), 1, {{{3}, {3}}}},
       {"interleave", Interleave(2, 1, c(43)), 1, {{{3, 2, 22}, {3, 43}, {3, 43}}}},
@@ -398,6 +411,15 @@ std::vector<Case> AllCases() {
     return Dims{{2, n, 3}, {2, 1, 3}, {2, n + 1, 3}};
   });
   with_lengths("mean of any picture", MeanOfPixels(c(2), N(), c(3)), [](int64_t n) { return Dims{{2, n, 3}, {2}}; });
+  with_lengths("reverse of any number of rows", Reverse({N(), c(5), c(2), c(18)}), [](int64_t n) {
+    return Dims{{n, 5, 2, 18}, {n}, {18, 2, 5, n}};
+  });
+  const PrimVar rows = MakePrimVar("rows");
+  cases.push_back({"reverse of any size", Reverse({rows, MakePrimVar("middle"), N()}), 1, {}});
+  for (const std::vector<int64_t>& d : std::vector<std::vector<int64_t>>{
+           {0, 3, 5}, {1, 1, 1}, {1, 17, 5}, {2, 9, 17}, {17, 3, 1}, {18, 9, 2}, {16, 2, 16}, {17, 0, 17}, {3, 5, 3}}) {
+    cases.back().shapes.push_back({d, {d[0]}, {d[2], d[1], d[0]}});
+  }
   with_lengths("transpose of any length", TransposeInner(c(1), N(), c(10)), [](int64_t n) {
     return Dims{{1, n, 10}, {1, 10, n}, {1, 10, n}};
   });

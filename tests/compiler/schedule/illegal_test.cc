@@ -137,6 +137,8 @@ std::vector<Illegal> LoopCases() {
       {"loop_partition: a parallel loop", dense, parallel("relu"),
        [](Schedule& s) { s.LoopPartition(L(s, "relu", 0), 4); }, "loop i0 (13) around block \"relu\"",
        "no longer serial"},
+      {"partition_at: no place", dense, Nothing, [](Schedule& s) { s.PartitionAt(L(s, "relu", 0), kRest); },
+       "loop i0 (13) around block \"relu\"", "no place"},
       {"partition_by_conditions: a reduction", dense, Nothing,
        [](Schedule& s) { s.PartitionByConditions(L(s, "matmul", 2)); }, "loop k (8) around block \"matmul\"",
        "without a reduction"},

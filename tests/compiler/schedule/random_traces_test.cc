@@ -45,7 +45,7 @@ class RandomPrimitives {
     const LoopRV target = other_loops.empty() ? LoopRV{} : Pick(other_loops);
     const size_t first = Below(loops.size());
     const int64_t factor = 1 + static_cast<int64_t>(Below(5));
-    switch (Below(26)) {
+    switch (Below(27)) {
       case 0:
         return SplitSomehow(s, loop, factor);
       case 1: {
@@ -65,6 +65,8 @@ class RandomPrimitives {
       case 4:
         s.LoopPartition(loop, factor);
         return;
+      case 26:
+        return CutSomewhere(s, loop, factor);
       case 5:
         return s.Parallel(loop);
       case 6:
@@ -170,6 +172,11 @@ class RandomPrimitives {
         s.Split(loop, {kRest, factor});
         return;
     }
+  }
+
+  void CutSomewhere(Schedule& s, LoopRV loop, int64_t factor) {
+    const std::vector<ir::PrimVar> symbols = ir::FreePrimVars(s.function());
+    s.PartitionAt(loop, symbols.empty() ? Factor(factor) : Factor(ir::Int64(2 * factor) - symbols[0]));
   }
 
   // Gives the block's buffer another layout: dimensions reordered, one split into blocks, or two fused.

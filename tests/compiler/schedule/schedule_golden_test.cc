@@ -53,6 +53,9 @@ class Command {
     } else if (name_ == "loop_partition") {
       const LoopRV loop = Loop();
       s_.LoopPartition(loop, Number(Word()));
+    } else if (name_ == "partition_at") {
+      const LoopRV loop = Loop();
+      s_.PartitionAt(loop, FactorOf(Word()));
     } else if (name_ == "partition_by_conditions") {
       s_.PartitionByConditions(Loop());
     } else if (name_ == "parallel") {
