@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler/arith/analyzer.h"
+#include "compiler/ir/structural.h"
 #include "compiler/ir/visitor.h"
 #include "runtime/check.h"
 #include "runtime/kernel_abi.h"
@@ -73,8 +74,18 @@ void StmtEmitter::EmitSeq(const ir::SeqNode& seq) {
 
 namespace {
 
+// The last index, where it alone moves.
 const ir::RampNode* RampOf(const ir::BufferStoreNode& store) {
-  return store.indices.size() == 1 ? ir::As<ir::RampNode>(store.indices[0]) : nullptr;
+  if (store.indices.empty()) return nullptr;
+  const auto is_scalar = [](const ir::PrimExpr& index) { return index->dtype.is_scalar(); };
+  if (!std::all_of(store.indices.begin(), store.indices.end() - 1, is_scalar)) return nullptr;
+  return ir::As<ir::RampNode>(store.indices.back());
+}
+
+// Whether two stores go to the same row.
+bool IsSameRow(const ir::BufferStoreNode& a, const ir::BufferStoreNode& b) {
+  return std::equal(a.indices.begin(), a.indices.end() - 1, b.indices.begin(), b.indices.end() - 1,
+                    [](const ir::PrimExpr& x, const ir::PrimExpr& y) { return ir::StructuralEqual(x, y); });
 }
 
 // Whether an expression reads the buffer.
@@ -104,11 +115,13 @@ size_t StmtEmitter::InterleavedStores(std::span<const ir::Stmt> stmts) {
     const auto* store = ir::As<ir::BufferStoreNode>(stmts[static_cast<size_t>(rest)]);
     const ir::RampNode* own = store != nullptr ? RampOf(*store) : nullptr;
     if (own == nullptr || !store->buffer.same_as(first->buffer) || own->lanes != ramp->lanes) return 1;
+    if (!IsSameRow(*first, *store)) return 1;
     if (ir::AsConstInt(own->stride) != stride || store->value->dtype != first->value->dtype) return 1;
     if (!ir::IsConstInt(analyzer.Simplify(own->base - ramp->base), rest)) return 1;
     ReadFinder reads;
     reads.buffer = first->buffer.get();
     reads.VisitPrim(store->value);
+    for (const ir::PrimExpr& index : store->indices) reads.VisitPrim(index);
     if (reads.found) return 1;
   }
   return static_cast<size_t>(stride);

@@ -190,7 +190,6 @@ PrimFunc Reverse(const std::vector<PrimExpr>& dims) {
   return te::CreatePrimFunc({x, y, z});
 }
 
-// Columns of the result come from `rests` rows in turn, from column `shift` on.
 PrimFunc Interleave(int64_t rests, int64_t shift, PrimExpr columns) {
   const PrimExpr row_length = FloorDiv(columns + (shift + rests - 1), Int64(rests));
   const te::Tensor x = te::Placeholder({Int64(3), Int64(rests), row_length}, kFloat, "X"),

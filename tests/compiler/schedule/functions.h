@@ -37,6 +37,8 @@ ir::PrimFunc ElementwiseChain(ir::PrimExpr a, ir::PrimExpr b);
 ir::PrimFunc Transpose(ir::PrimExpr a, ir::PrimExpr b);
 // X[a, b, c] transposed, plus Y[a, c, b].
 ir::PrimFunc TransposeInner(ir::PrimExpr a, ir::PrimExpr b, ir::PrimExpr c);
+// Columns of the result come from `rests` rows in turn, from column `shift` on.
+ir::PrimFunc Interleave(int64_t rests, int64_t shift, ir::PrimExpr columns);
 ir::PrimFunc ScaleOfChannels(ir::PrimExpr c, ir::PrimExpr h, ir::PrimExpr w);
 ir::PrimFunc AddAll(ir::PrimExpr a, ir::PrimExpr b, ir::PrimExpr c);
 // relu of X[rows, a, inner] followed by Y[rows, b, inner].
