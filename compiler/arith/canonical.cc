@@ -6,7 +6,7 @@
 //   (x // b + k) // c       = (x + k*b) // (b*c)
 //   (x % m) // c            = (x // c) % (m/c)                 where c divides m
 //   k*(x % m) + r  mod c    = k*x + r mod c                    where c divides k*m
-// and these sums are joined again (c a constant, or a product of symbols):
+// and these sums are joined again (c a constant; in the first law also an expression over symbols, where y is x):
 //   k*c*(x // c) + k*(y % c)           = k*x                where x - y is a multiple of c
 //   k*(y % a) + k*a*((x // a + r) % b) = k*((x + a*r) % (a*b))
 #include <algorithm>
@@ -386,38 +386,31 @@ std::optional<LinearSum> Analyzer::RecombineOnce(const LinearSum& sum) {
       }
     }
   }
-  // By a symbol n: k*(x % n) + k*n*(x // n) = k*x, with further symbols in k, too.
+  // By symbols, n: k*(x % n) + k*n*(x // n) = k*x, where n may be a sum, and further symbols stand in k, too.
   for (const LinearTerm& term : sum.terms) {
     for (const PrimExpr& factor : term.factors) {
       const auto* mod = As<BinaryNode>(factor);
       if (mod == nullptr || mod->op != BinaryOp::kFloorMod || ir::AsConstInt(mod->b)) continue;
-      const LinearSum n = Canonical(mod->b);
-      if (n.terms.size() != 1 || n.constant != 0 || n.terms[0].coefficient != 1) continue;
-      // The other term's factors: those of this one, with x // n in place of x % n, and n's.
-      std::vector<PrimExpr> wanted = n.terms[0].factors;
-      std::vector<PrimExpr> others;  // k's
-      for (const PrimExpr& other : term.factors) {
-        if (other.get() == factor.get()) continue;
-        wanted.push_back(other);
-        others.push_back(other);
-      }
       const PrimExpr quotient = ir::FloorDiv(mod->a, mod->b);
-      wanted.push_back(quotient);
-      for (const LinearTerm& other : sum.terms) {
-        if (other.coefficient != term.coefficient || other.factors.size() != wanted.size()) continue;
-        const bool same = std::all_of(wanted.begin(), wanted.end(), [&](const PrimExpr& want) {
-          const auto is_want = [&](const PrimExpr& have) { return SameExpr(have, want); };
-          return std::count_if(other.factors.begin(), other.factors.end(), is_want) ==
-                 std::count_if(wanted.begin(), wanted.end(), is_want);
-        });
-        if (!same) continue;
-        LinearSum k = LinearSum::Constant(sum.dtype, 1);
-        if (!others.empty()) {
-          k.constant = 0;
-          k.terms.push_back({1, others});
-        }
-        if (auto next = replace(term, other, Multiply(Canonical(mod->a), k), term.coefficient)) return next;
+      const bool is_divided = std::any_of(sum.terms.begin(), sum.terms.end(), [&](const LinearTerm& other) {
+        return std::any_of(other.factors.begin(), other.factors.end(),
+                           [&](const PrimExpr& have) { return SameExpr(have, quotient); });
+      });
+      if (!is_divided) continue;
+      LinearTerm k{term.coefficient, {}};
+      for (const PrimExpr& other : term.factors) {
+        if (other.get() != factor.get()) k.factors.push_back(other);
       }
+      LinearSum scale = LinearSum::Constant(sum.dtype, k.factors.empty() ? k.coefficient : 0);
+      if (!k.factors.empty()) scale.terms.push_back(std::move(k));
+      const auto product = [](const std::optional<LinearSum>& x, const LinearSum& y) {
+        return x.has_value() ? Multiply(*x, y) : std::nullopt;
+      };
+      const auto multiple = product(Multiply(LinearSum::Atom(quotient), Canonical(mod->b)), scale);
+      const auto without = Add(AddTerm(sum, term, -1), multiple, -1);
+      if (!without.has_value() || without->terms.size() + multiple->terms.size() + 1 != sum.terms.size()) continue;
+      auto next = Add(without, Multiply(Canonical(mod->a), scale));
+      if (next.has_value() && CountDivisions(*next) < CountDivisions(sum)) return next;
     }
   }
   // A quotient whose remainder is known (by an assumption) is exact.

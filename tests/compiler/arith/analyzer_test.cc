@@ -76,6 +76,11 @@ TEST_CASE_FIXTURE(Fixture, "indices of fused and split loops come apart") {
   Becomes(FloorDiv(y, Int64(7)) * 7 + FloorMod(y, Int64(7)), y);
   Becomes(FloorDiv(y, Int64(49)) * 49 + FloorMod(FloorDiv(y, Int64(7)), Int64(7)) * 7 + FloorMod(y, Int64(7)), y);
   Becomes(FloorDiv(x, n) * n + FloorMod(x, n), x);
+  // The same by a sum, of which the divisor is one factor among others.
+  Becomes(FloorDiv(x, n + 3) * (n + 3) + FloorMod(x, n + 3), x);
+  Becomes((FloorDiv(x, n + 3) + m) * ((n + 3) * 7) + FloorMod(x, n + 3) * 7, m * n * 7 + m * 21 + x * 7);
+  Becomes(FloorDiv(x, n * 2 + 1) * (n * 2 + 1) * k + FloorMod(x, n * 2 + 1) * k, x * k);
+  Becomes(FloorDiv(x, n + 3) * n + FloorMod(x, n + 3), FloorDiv(x, n + 3) * n + FloorMod(x, n + 3));
   Becomes(FloorMod(Int64(7) - FloorMod(x, Int64(8)), Int64(8)), Int64(7) - FloorMod(x, Int64(8)));
   Becomes(FloorDiv(x * 6 + 3, Int64(4)), x + FloorDiv(x + 1, Int64(2)));
 }
