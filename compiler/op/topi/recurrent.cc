@@ -1,14 +1,20 @@
 // One step of one direction, for the sequences that still run:
-//   for each panel p (in tasks) and sequence b:
-//     acc[g, :] = gates[t, b, p, g, :] + sum over k of h[b, k] * R[p, k, g, :]
-//     then the cell's formulas on whole vectors, into next[b, p] (and c[b, p])
+//   for each group of panels (in tasks) and pair of sequences:
+//     for its panels p and sequences b:
+//       acc[b, p, g, :] = gates[t, b, p, g, :] + sum over k of h[b, k] * R[p, k, g, :]
+//     then the cell's formulas on whole vectors, panel by panel, into next[b, p] (and c[b, p])
 //   for each sequence b:  h[b] = next[b], which is a row of the result too
-// The accumulators are small local tiles of constant indices, that is, registers. The weights of a panel are read in
-// order, once per step and sequence. A GRU that resets before the product takes two rounds over the panels.
+// The accumulators are small local tiles of constant indices, that is, registers. A group has as many panels as make
+// enough of them: a sum waits for its last addition, so a processor needs several sums at a time. The last group may
+// overlap the one before, whose results it computes again; a cell whose state changes in place has groups of one panel.
+// The weights of a panel are read in order, once per step and pair of sequences (of known equal lengths, else for each).
+// A GRU that resets before the product takes two rounds over the panels.
 #include "compiler/op/topi/recurrent.h"
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
+#include <numeric>
 
 namespace ingot::op::topi {
 
@@ -18,6 +24,8 @@ namespace {
 
 constexpr int64_t kUnroll = 4;                       // of the loop over the previous state's units
 constexpr int64_t kTaskProducts = int64_t{1} << 17;  // multiplications that are worth a task
+constexpr int64_t kAccumulatorBytes = 256;           // sums at a time that keep multiply-adds busy
+constexpr int64_t kMostAccumulatorBytes = 384;       // sums that fit in registers
 
 using BodyFn = std::function<Stmt(const PrimExpr& index)>;
 
@@ -172,17 +180,16 @@ class DirectionScan {
 
   Stmt Step(const PrimExpr& s) {
     std::vector<Stmt> rounds;
+    const auto add_round = [&](int64_t first, int64_t count, const Buffer& state, const FinishFn& finish) {
+      rounds.push_back(Panels(s, count, [&](const Place& place, const Extent& tile) {
+        return Gated(place, tile, first, count, state, finish);
+      }));
+    };
     if (ResetsFirst()) {
-      rounds.push_back(Panels(s, [&](const PrimExpr& t, const PrimExpr& p, const PrimExpr& b) {
-        return Gated(t, p, b, 0, 2, h_, [&](Tile& tile) { ResetGates(tile, p, b); });
-      }));
-      rounds.push_back(Panels(s, [&](const PrimExpr& t, const PrimExpr& p, const PrimExpr& b) {
-        return Gated(t, p, b, 2, 1, reset_, [&](Tile& tile) { Candidate(tile, p, b); });
-      }));
+      add_round(0, 2, h_, [&](Tile& tile, const Place& at) { ResetGates(tile, at.p, at.b); });
+      add_round(2, 1, reset_, [&](Tile& tile, const Place& at) { Candidate(tile, at.p, at.b); });
     } else {
-      rounds.push_back(Panels(s, [&](const PrimExpr& t, const PrimExpr& p, const PrimExpr& b) {
-        return Gated(t, p, b, 0, r_.gates, h_, [&](Tile& tile) { Formulas(tile, t, p, b); });
-      }));
+      add_round(0, r_.gates, h_, [&](Tile& tile, const Place& at) { Formulas(tile, at.t, at.p, at.b); });
     }
     rounds.push_back(SerialLoop("b", batch_, [&](const PrimExpr& b) {
       const PrimExpr d = Int64(direction_);
@@ -203,37 +210,73 @@ class DirectionScan {
     return MakeSeq(std::move(rounds));
   }
 
-  // body(t, p, b) for every panel and every sequence that runs in round s.
-  Stmt Panels(const PrimExpr& s,
-              const std::function<Stmt(const PrimExpr& t, const PrimExpr& p, const PrimExpr& b)>& body) {
-    const auto panel = [&](const PrimExpr& p) {
-      return SerialLoop("b", batch_, [&](const PrimExpr& b) { return Guarded(s, b, body(TimeOf(s, b), p, b)); });
-    };
+  struct Place {
+    PrimExpr t, p, b;  // step, panel, sequence
+  };
+  struct Extent {
+    int64_t panels, sequences;
+  };
+  // The panels whose sums of `count` gates are computed at a time, for so many sequences.
+  Extent AtOnce(int64_t count, int64_t sequences) const {
+    if (c_) return {1, sequences};
+    const int64_t bytes = count * sequences * r_.lanes * dtype_.bits / 8;
+    return {std::clamp<int64_t>((kAccumulatorBytes + bytes - 1) / bytes, 1, r_.panels), sequences};
+  }
+
+  // body(place, tile) for groups of panels from place.p on, of all panels, and for groups of sequences from place.b on,
+  // of all that run in round s.
+  Stmt Panels(const PrimExpr& s, int64_t count,
+              const std::function<Stmt(const Place& place, const Extent& tile)>& body) {
     const auto sequences = AsConstInt(batch_);
-    const int64_t products = r_.hidden * Padded() * r_.gates * (sequences ? std::max<int64_t>(*sequences, 1) : 1);
+    const bool has_pairs = !lengths_ && sequences.value_or(2) >= 2;
+    const Extent pairs = AtOnce(count, 2), single = AtOnce(count, 1);
+    const int64_t width = has_pairs ? std::lcm(pairs.panels, single.panels) : single.panels;
+    const int64_t products = r_.hidden * Padded() * r_.gates * std::max<int64_t>(sequences.value_or(1), 1);
     const int64_t wanted = std::clamp<int64_t>(products / kTaskProducts, 1, r_.panels);
-    const int64_t per_task = (r_.panels + wanted - 1) / wanted;
-    const int64_t tasks = (r_.panels + per_task - 1) / per_task;
-    if (tasks == 1) return SerialLoop("p", Int64(r_.panels), panel);
-    return LoopOver("task", Int64(tasks), ForKind::kParallel, [&](const PrimExpr& task) {
-      const PrimExpr first = task * per_task;
-      return SerialLoop("p", Min(Int64(per_task), Int64(r_.panels) - first),
-                        [&](const PrimExpr& p) { return panel(first + p); });
+    const int64_t per_task = ((r_.panels + wanted - 1) / wanted + width - 1) / width * width;
+    const int64_t tasks = std::max<int64_t>(r_.panels / per_task, 1);  // the last one takes the rest as well
+    // The sequences from `first` on, for groups of the panels [from, from + panels), at least one whole.
+    const auto groups = [&](const Extent& tile, const PrimExpr& first, const PrimExpr& from, const PrimExpr& panels,
+                            int64_t known_rest) {
+      return SerialLoop("group", FloorDiv(panels + (tile.panels - 1), Int64(tile.panels)), [&](const PrimExpr& index) {
+        PrimExpr p = index * tile.panels;
+        if (known_rest % tile.panels != 0) p = Min(p, panels - tile.panels);
+        return SerialLoop("b", FloorDiv(batch_ - first, Int64(tile.sequences)), [&](const PrimExpr& i) {
+          const PrimExpr b = first + i * tile.sequences;
+          return Guarded(s, b, body({TimeOf(s, b), from + p, b}, tile));
+        });
+      });
+    };
+    const auto task = [&](const PrimExpr& from, const PrimExpr& panels, int64_t known_rest) {
+      if (!has_pairs) return groups(single, Int64(0), from, panels, known_rest);
+      std::vector<Stmt> parts = {groups(pairs, Int64(0), from, panels, known_rest)};
+      if (sequences.value_or(1) % 2 != 0) {
+        parts.push_back(groups(single, FloorDiv(batch_, Int64(2)) * 2, from, panels, known_rest));
+      }
+      return MakeSeq(std::move(parts));
+    };
+    if (tasks == 1) return task(Int64(0), Int64(r_.panels), r_.panels);
+    return LoopOver("task", Int64(tasks), ForKind::kParallel, [&](const PrimExpr& index) {
+      const int64_t rest = r_.panels - tasks * per_task;
+      PrimExpr panels = Int64(per_task);
+      if (rest != 0) panels = Select(index < Int64(tasks - 1), panels, Int64(per_task + rest));
+      return task(index * per_task, panels, rest);
     });
   }
 
   // Statements on the vectors of one panel of one sequence.
   struct Tile {
     const DirectionScan& scan;
-    Buffer acc;  // [gates of this round, L]
+    Buffer acc;      // [sequences, panels and gates of this round, L]
+    PrimExpr first;  // the first row of this sequence and panel
     int64_t first_gate;
-    std::vector<Stmt> stmts;
+    std::vector<Stmt> stmts = {};
 
-    PrimExpr Get(int64_t gate, const PrimExpr& l) const { return LoadAt(acc, {Int64(gate - first_gate), l}); }
+    PrimExpr Get(int64_t gate, const PrimExpr& l) const { return LoadAt(acc, {first + (gate - first_gate), l}); }
     // acc[gate] = value(l), lane by lane.
     void Set(int64_t gate, const std::function<PrimExpr(const PrimExpr& l)>& value) {
       stmts.push_back(scan.Lanes([&](const PrimExpr& l) {
-        return StoreAt(acc, {Int64(gate - first_gate), l}, value(l));
+        return StoreAt(acc, {first + (gate - first_gate), l}, value(l));
       }));
     }
     void SetState(const Buffer& state, const PrimExpr& p, const PrimExpr& b,
@@ -243,37 +286,86 @@ class DirectionScan {
       }));
     }
   };
+  using FinishFn = std::function<void(Tile& tile, const Place& place)>;
 
-  // Gates [first, first + count) of a panel: their input's part plus the product with `state`, then finish.
-  Stmt Gated(const PrimExpr& t, const PrimExpr& p, const PrimExpr& b, int64_t first, int64_t count, const Buffer& state,
-             const std::function<void(Tile& tile)>& finish) {
-    Tile tile{*this, MakeBuffer("acc", dtype_, {Int64(count), Int64(r_.lanes)}, "local"), first, {}};
-    for (int64_t gate = first; gate < first + count; ++gate) {
-      tile.Set(gate, [&](const PrimExpr& l) { return StartOf(gate, t, p, b, l); });
+  // Gates [first, first + count) of a group of panels and sequences: their input's part plus the product with `state`,
+  // then finish.
+  Stmt Gated(const Place& place, const Extent& extent, int64_t first, int64_t count, const Buffer& state,
+             const FinishFn& finish) {
+    const int64_t tiles = extent.panels * extent.sequences;
+    const auto buffer = [&](const char* name, int64_t gates) {
+      return MakeBuffer(name, dtype_, {Int64(tiles * gates), Int64(r_.lanes)}, "local");
+    };
+    const auto finished = [&](const Buffer& sums, const PrimExpr& row, const Place& at) {
+      Tile tile{*this, sums, row, first};
+      finish(tile, at);
+      return MakeSeq(std::move(tile.stmts));
+    };
+    if (tiles == 1) {
+      const Buffer acc = buffer("acc", count);
+      return Make<AllocateNode>(
+          acc, MakeSeq({Sums(acc, place, extent, first, count, state), finished(acc, Int64(0), place)}));
     }
-    const auto products = [&](const PrimExpr& k) {
-      std::vector<Stmt> gates;
-      for (int64_t gate = first; gate < first + count; ++gate) {
-        gates.push_back(Lanes([&](const PrimExpr& l) {
-          const PrimExpr weight = ir::Cast(dtype_, LoadAt(recurrence_, {Int64(direction_), p, k, Int64(gate), l}));
-          const PrimExpr sum = CallIntrinsic(Intrinsic::kFma, {weight, LoadAt(state, {b, k}), tile.Get(gate, l)});
-          return StoreAt(tile.acc, {Int64(gate - first), l}, sum);
+    // As many gates at a time as registers hold. The formulas are one loop, over sums that are in memory for that.
+    const Buffer sums = buffer("sums", count);
+    const int64_t bytes = tiles * count * r_.lanes * dtype_.bits / 8;
+    const int64_t rounds = std::min((bytes + kMostAccumulatorBytes - 1) / kMostAccumulatorBytes, count);
+    std::vector<Stmt> parts;
+    for (int64_t round = 0, done = 0; round < rounds; ++round) {
+      const int64_t gates = (count - done + rounds - round - 1) / (rounds - round);
+      const Buffer acc = buffer("acc", gates);
+      std::vector<Stmt> stmts = {Sums(acc, place, extent, first + done, gates, state)};
+      for (int64_t i = 0; i < tiles * gates; ++i) {
+        stmts.push_back(Lanes([&](const PrimExpr& l) {
+          return StoreAt(sums, {Int64(i / gates * count + done + i % gates), l}, LoadAt(acc, {Int64(i), l}));
         }));
       }
-      return MakeSeq(std::move(gates));
+      parts.push_back(Make<AllocateNode>(acc, MakeSeq(std::move(stmts))));
+      done += gates;
+    }
+    parts.push_back(SerialLoop("sequence", Int64(extent.sequences), [&](const PrimExpr& sequence) {
+      return SerialLoop("panel", Int64(extent.panels), [&](const PrimExpr& panel) {
+        return finished(sums, (sequence * extent.panels + panel) * count,
+                        {place.t, place.p + panel, place.b + sequence});
+      });
+    }));
+    return Make<AllocateNode>(sums, MakeSeq(std::move(parts)));
+  }
+
+  // acc = the input's part plus the product with `state`, for gates [first, first + count) of all panels of all sequences.
+  Stmt Sums(const Buffer& acc, const Place& place, const Extent& extent, int64_t first, int64_t count,
+            const Buffer& state) {
+    const auto for_all = [&](const std::function<void(Tile & tile, const Place& at, int64_t gate)>& set) {
+      std::vector<Stmt> stmts;
+      for (int64_t i = 0; i < extent.panels * extent.sequences; ++i) {
+        const Place at{place.t, place.p + i % extent.panels, place.b + i / extent.panels};
+        Tile tile{*this, acc, Int64(i * count), first};
+        for (int64_t gate = first; gate < first + count; ++gate) set(tile, at, gate);
+        std::ranges::move(tile.stmts, std::back_inserter(stmts));
+      }
+      return MakeSeq(std::move(stmts));
+    };
+    std::vector<Stmt> parts = {for_all([&](Tile& tile, const Place& at, int64_t gate) {
+      tile.Set(gate, [&](const PrimExpr& l) { return StartOf(gate, at.t, at.p, at.b, l); });
+    })};
+    const auto products = [&](const PrimExpr& k) {
+      return for_all([&](Tile& tile, const Place& at, int64_t gate) {
+        tile.Set(gate, [&](const PrimExpr& l) {
+          const PrimExpr weight = ir::Cast(dtype_, LoadAt(recurrence_, {Int64(direction_), at.p, k, Int64(gate), l}));
+          return CallIntrinsic(Intrinsic::kFma, {weight, LoadAt(state, {at.b, k}), tile.Get(gate, l)});
+        });
+      });
     };
     const int64_t whole = r_.hidden / kUnroll, rest = r_.hidden % kUnroll;
     if (whole > 0) {
-      tile.stmts.push_back(SerialLoop("k", Int64(whole), [&](const PrimExpr& k) {
+      parts.push_back(SerialLoop("k", Int64(whole), [&](const PrimExpr& k) {
         return UnrolledLoop("u", kUnroll, [&](const PrimExpr& u) { return products(k * kUnroll + u); });
       }));
     }
     if (rest > 0) {
-      tile.stmts.push_back(
-          UnrolledLoop("k", rest, [&](const PrimExpr& k) { return products(k + Int64(whole * kUnroll)); }));
+      parts.push_back(UnrolledLoop("k", rest, [&](const PrimExpr& k) { return products(k + Int64(whole * kUnroll)); }));
     }
-    finish(tile);
-    return Make<AllocateNode>(tile.acc, MakeSeq(std::move(tile.stmts)));
+    return MakeSeq(std::move(parts));
   }
 
   PrimExpr InputOf(int64_t gate, const PrimExpr& t, const PrimExpr& p, const PrimExpr& b, const PrimExpr& l) const {

@@ -42,6 +42,11 @@ void CellCases(CaseBuilder& b, const char* op, int64_t gates) {
   b.Add(op, "bidirectional", Inputs(kF32, {.directions = 2}, gates), {{"direction", "bidirectional"}});
   b.Add(op, "whole_panels", Inputs(kF32, {.hidden = 16, .lanes = 8}, gates));
   b.Add(op, "tasks", Inputs(kF32, {.steps = 2, .batch = 1, .hidden = 400, .lanes = 16}, gates)).atol = 1e-5;
+  // Groups of panels that overlap, in one task and in several, a sequence without a pair, and one without others.
+  b.Add(op, "groups", Inputs(kF32, {.steps = 3, .batch = 3, .hidden = 5 * 16 - 3, .lanes = 16}, gates)).atol = 1e-5;
+  b.Add(op, "groups_of_one", Inputs(kF32, {.steps = 3, .batch = 1, .hidden = 3 * 16, .lanes = 16}, gates)).atol = 1e-5;
+  b.Add(op, "groups_in_tasks", Inputs(kF32, {.steps = 2, .batch = 3, .hidden = 23 * 16, .lanes = 16}, gates)).atol =
+      1e-5;
   b.Add(op, "no_steps", Inputs(kF32, {.steps = 0}, gates));
   b.Add(op, "no_sequences", Inputs(kF32, {.batch = 0}, gates));
   for (const char* direction : {"forward", "reverse"}) {
