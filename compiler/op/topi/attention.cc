@@ -211,6 +211,7 @@ te::Tensor Attention(const std::vector<te::Tensor>& inputs, const AttentionConfi
 namespace {
 
 constexpr int64_t kLanes = 16;         // as the panels of matrix products: one layout for every vector width
+constexpr int64_t kSquare = 8;         // side of the squares in which keys are packed
 constexpr int64_t kMaxRows = 6;        // 6 x 16 accumulators fill the registers of AVX2
 constexpr int64_t kAccumulators = 96;  // elements of them
 constexpr int64_t kTilesPerTask = 4;
@@ -357,17 +358,33 @@ class FusedKernel {
                            })));
     return Seq(std::move(stmts));
   }
-  // panels[head, p, h, l] := key(head, 16 p + l, h)
+  // panels[head, p, h, l] := key(head, 16 p + l, h): in squares, which are transposed in registers, and the rest of the
+  // depth one by one.
   Stmt PackKeys(const PrimExpr& head, const PrimExpr& batch, const PrimExpr& key_head) {
+    const int64_t squares = depth_ / kSquare, rest = depth_ % kSquare;
     return Serial("p", num_panels_, [&](const PrimExpr& p) {
-      return Serial("l", Int64(kLanes), [&](const PrimExpr& l) {
+      const auto element = [&](const PrimExpr& l, const PrimExpr& h) {
         PrimExpr position = p * kLanes + l;
         if (keys_are_ragged_) position = ir::Min(position, config_.num_keys - 1);
-        return Serial("h", Int64(depth_), [&](const PrimExpr& h) {
-          return Store(panels_, Load(key_, AttentionIndices(config_.layouts[1], batch, position, key_head, h)),
-                       {head, p, h, l});
-        });
-      });
+        return Store(panels_, Load(key_, AttentionIndices(config_.layouts[1], batch, position, key_head, h)),
+                     {head, p, h, l});
+      };
+      std::vector<Stmt> stmts;
+      if (squares > 0) {
+        stmts.push_back(Serial("l", Int64(kLanes / kSquare), [&](const PrimExpr& l) {
+          return Serial("h", Int64(squares), [&](const PrimExpr& h) {
+            return Vector(kSquare, [&](const PrimExpr& y) {
+              return Vector(kSquare, [&](const PrimExpr& x) { return element(l * kSquare + x, h * kSquare + y); });
+            });
+          });
+        }));
+      }
+      if (rest > 0) {
+        stmts.push_back(Serial("l", Int64(kLanes), [&](const PrimExpr& l) {
+          return Serial("h", Int64(rest), [&](const PrimExpr& h) { return element(l, h + squares * kSquare); });
+        }));
+      }
+      return Seq(std::move(stmts));
     });
   }
   // columns[head, c, k, x] := value(head, k, c * width + x)
@@ -467,7 +484,7 @@ class FusedKernel {
     const Buffer result = Local("result", {Int64(rows_), Int64(value_depth_)});
     const Stmt start = Unrolled("i", rows_, [&](const PrimExpr& i) {
       return Seq({Store(greatest, MinusInfinity(kFloat32), {i}), Store(sum_, ir::MakeConst(kFloat32, 0), {i}),
-                  Serial("h", Int64(value_depth_), [&](const PrimExpr& h) {
+                  ValueRow([&](const PrimExpr& h) {
                     return Store(result, ir::MakeConst(kFloat32, 0), {i, h});
                   })});
     });
@@ -478,11 +495,18 @@ class FusedKernel {
                       Allocate(rescale, Seq({Scores(), Exponentials(greatest, rescale), Mix(result, rescale)})));
     });
     const Stmt finish = Serial("i", Int64(rows_), [&](const PrimExpr& i) {
-      return WriteIfQuery(i, Serial("h", Int64(value_depth_), [&](const PrimExpr& h) {
+      return WriteIfQuery(i, ValueRow([&](const PrimExpr& h) {
                             return Write(i, h, Load(result, {i, h}) * Inverse(config_, Load(sum_, {i}), IsMasked(i)));
                           }));
     });
     return Allocate(greatest, Allocate(sum_, Allocate(result, Seq({start, blocks, finish}))));
+  }
+
+  // A loop over the elements of a value, in vectors.
+  Stmt ValueRow(const Body& body) const {
+    return Serial("c", Int64(value_depth_ / lanes_), [&](const PrimExpr& c) {
+      return Vector(lanes_, [&](const PrimExpr& x) { return body(c * lanes_ + x); });
+    });
   }
 
   Stmt WriteIfQuery(const PrimExpr& i, Stmt write) const {
@@ -650,21 +674,29 @@ class FusedKernel {
       const Stmt start = tile([&](const PrimExpr& i, const Indices& place, const PrimExpr& h) {
         return Store(acc, result ? Load(result, {i, h}) * Load(rescale, {i}) : ir::MakeConst(kFloat32, 0), place);
       });
-      const Stmt add = Serial("p", block_panels_, [&](const PrimExpr& p) {
-        return Serial("l", Int64(kLanes), [&](const PrimExpr& l) {
-          const PrimExpr key = p * kLanes + l;
+      const auto products = [&](const PrimExpr& key) {
+        return tile([&](const PrimExpr& i, const Indices& place, const PrimExpr& h) {
           const PrimExpr position = first_key_ + key;
-          const Stmt products = tile([&](const PrimExpr& i, const Indices& place, const PrimExpr& h) {
-            const PrimExpr value =
-                packs_values_ ? Load(columns_, {batch_ * config_.num_key_heads + KeyHead(), column, position,
-                                                place[1] * lanes_ + place[2]})
-                              : Load(value_, AttentionIndices(config_.layouts[2], batch_, position, KeyHead(), h));
-            return Store(acc, Load(acc, place) + Load(scores_, {i, key}) * value, place);
-          });
-          if (!keys_are_ragged_) return products;
-          return Stmt(Make<ir::IfStmtNode>(position < config_.num_keys, products, nullptr));
+          const PrimExpr value =
+              packs_values_ ? Load(columns_, {batch_ * config_.num_key_heads + KeyHead(), column, position,
+                                              place[1] * lanes_ + place[2]})
+                            : Load(value_, AttentionIndices(config_.layouts[2], batch_, position, KeyHead(), h));
+          return Store(acc, Load(acc, place) + Load(scores_, {i, key}) * value, place);
         });
-      });
+      };
+      // Panels of keys, and the keys of the last one that has fewer.
+      const auto panels = [&](const PrimExpr& count) {
+        return Serial("p", count, [&](const PrimExpr& p) {
+          return Serial("l", Int64(kLanes), [&](const PrimExpr& l) { return products(p * kLanes + l); });
+        });
+      };
+      Stmt add = panels(block_panels_);
+      if (keys_are_ragged_) {
+        const PrimExpr keys = ir::Min(block_panels_ * kLanes, config_.num_keys - first_key_);
+        const PrimExpr whole = ir::FloorDiv(keys, Int64(kLanes));
+        add = Seq({panels(whole), Serial("l", keys - whole * kLanes,
+                                         [&](const PrimExpr& l) { return products(whole * kLanes + l); })});
+      }
       const TileBody keep = [&](const PrimExpr& i, const Indices& place, const PrimExpr& h) {
         if (result) return Store(result, Load(acc, place), {i, h});
         return Write(i, h, Load(acc, place) * Inverse(config_, Load(sum_, {i}), IsMasked(i)));

@@ -32,6 +32,11 @@ void AttentionCases(CaseBuilder& b) {
   b.Add(op, "one_of_each", {Data(kF32, {1, 1, 1, 16}), Data(kF32, {1, 1, 1, 16}, 2), Data(kF32, {1, 1, 1, 16}, 3)});
   b.Add(op, "odd_depths_few_queries",
         {Data(kF32, {1, 3, 2, 10}), Data(kF32, {1, 18, 2, 10}, 2), Data(kF32, {1, 18, 2, 9}, 3)});
+  b.Add(op, "squares_and_a_rest_of_keys",
+        {Data(kF32, {1, 9, 2, 21}), Data(kF32, {1, 37, 2, 21}, 2), Data(kF32, {1, 37, 2, 24}, 3)});
+  b.Add(op, "squares_of_a_sequence_first",
+        {Data(kF32, {18, 1, 2, 24}), Data(kF32, {18, 1, 2, 24}, 2), Data(kF32, {18, 1, 2, 17}, 3)},
+        {{"layouts", Layouts("SBNH", "SBNH", "SBNH", "SBNH")}});
   b.Add(op, "whole_tiles", {Data(kF32, {1, 12, 2, 16}), Data(kF32, {1, 32, 2, 16}, 2), Data(kF32, {1, 32, 2, 16}, 3)},
         {{"scale", 0.5}});
   b.Add(op, "several_blocks", {Data(kF32, {1, 5, 1, 4}), Data(kF32, {1, 530, 1, 4}, 2), Data(kF32, {1, 530, 1, 4}, 3)});
