@@ -43,6 +43,7 @@ void BindPartial(Schedule& s, BlockRV block, LoopRV outer, int64_t threads) {
   for (const InnerLoop& inner : InnerLoops(s, block, outer)) {
     (Reduces(site, inner) ? reducing : spatial).push_back(inner.loop);
   }
+  if (spatial.empty()) return;  // a primitive was refused
   std::vector<LoopRV> order = spatial;
   order.insert(order.end(), reducing.begin(), reducing.end());
   if (order.size() > 1) s.Reorder(order);

@@ -85,29 +85,33 @@ Schedule ApplyWithRefusals(const Schedule& s, const ScheduleRule& rule, const Bl
 }
 
 TEST_CASE("rules: each runs to its end whichever of its primitives is refused") {
-  std::set<std::string> applied, all;
-  for (const ScheduleRule& rule : DefaultRules()) all.insert(rule.name);
-  const Target target = ParseTarget("cpu")->variants[0];
-  for (const NamedFunction& f : Functions()) {
-    CAPTURE(f.name);
-    Schedule s = Schedule::Create(*WidenIndices(f.function)).value();
-    std::vector<BlockName> handled;
-    for (const ScheduleRule& rule : DefaultRules()) {
-      for (const BlockName& name : BlocksOf(s)) {
-        const Result<BlockSite> site = s.state().FindBlock(name);
-        if (!site.ok() || Contains(handled, name) || !rule.matches(s.state(), *site, target)) continue;
-        const std::vector<BlockName> before = BlocksOf(s);
-        Schedule whole = ApplyWithRefusals(s, rule, *site, target, handled);
-        if (!whole.status().ok()) continue;
-        s = std::move(whole);
-        applied.insert(rule.name);
-        for (const BlockName& made : BlocksOf(s)) {
-          if (!Contains(before, made)) handled.push_back(made);
+  for (const char* target_name : {"cpu", "cuda:sm_80"}) {
+    std::set<std::string> applied, all;
+    const TargetFamily family = *ParseTarget(target_name);
+    const Target& target = family.variants[0];
+    const std::span<const ScheduleRule> rules = DefaultRules(target.kind);
+    for (const ScheduleRule& rule : rules) all.insert(rule.name);
+    for (const NamedFunction& f : Functions()) {
+      CAPTURE(f.name);
+      Schedule s = Schedule::Create(*WidenIndices(f.function)).value();
+      std::vector<BlockName> handled;
+      for (const ScheduleRule& rule : rules) {
+        for (const BlockName& name : BlocksOf(s)) {
+          const Result<BlockSite> site = s.state().FindBlock(name);
+          if (!site.ok() || Contains(handled, name) || !rule.matches(s.state(), *site, target)) continue;
+          const std::vector<BlockName> before = BlocksOf(s);
+          Schedule whole = ApplyWithRefusals(s, rule, *site, target, handled);
+          if (!whole.status().ok()) continue;
+          s = std::move(whole);
+          applied.insert(rule.name);
+          for (const BlockName& made : BlocksOf(s)) {
+            if (!Contains(before, made)) handled.push_back(made);
+          }
         }
       }
     }
+    CHECK(applied == all);
   }
-  CHECK(applied == all);
 }
 
 TEST_CASE("schedule: handles after a refusal are inert") {
