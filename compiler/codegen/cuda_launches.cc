@@ -78,7 +78,8 @@ class NestReader : public StmtVisitor {
     StmtVisitor::Visit(store);
     if (!checks_stores_) return;
     Use(*store.buffer, /*is_stored=*/true);
-    if (store.buffer->scope == "local") return;
+    CheckThread(*store.buffer, store.indices);
+    if (store.buffer->scope == "local" || store.buffer->scope == "thread") return;
     for (size_t axis = 0; axis < kThreadAxes.size(); ++axis) {
       if (inside_[axis] != nullptr || !HasThreads(axis)) continue;
       Fail("a store to \"" + store.buffer->name + "\" is outside of " + std::string(kThreadAxes[axis]));
@@ -86,7 +87,9 @@ class NestReader : public StmtVisitor {
   }
   void Visit(const BufferLoadNode& load) override {
     StmtVisitor::Visit(load);
-    if (checks_stores_) Use(*load.buffer, /*is_stored=*/false);
+    if (!checks_stores_) return;
+    Use(*load.buffer, /*is_stored=*/false);
+    CheckThread(*load.buffer, load.indices);
   }
 
  private:
@@ -111,6 +114,13 @@ class NestReader : public StmtVisitor {
   bool IsInThreads() const {
     return std::any_of(inside_.begin() + kFirstOfBlock, inside_.end(),
                        [](const ForNode* loop) { return loop != nullptr; });
+  }
+  // What a thread keeps from loop to loop is its own.
+  void CheckThread(const BufferNode& buffer, const std::vector<PrimExpr>& indices) {
+    if (buffer.scope != "thread") return;
+    const ForNode* loop = inside_[kFirstOfBlock];
+    if (loop != nullptr && !indices.empty() && indices[0].get() == loop->var.get()) return;
+    Fail("\"" + buffer.name + "\" is of each thread, and accessed at another index than the thread's");
   }
   // Threads of a block wait for each other behind the outermost loops over them, blocks do not, and a thread's memory
   // begins anew in each loop.
@@ -152,6 +162,41 @@ std::string SizeError(const std::array<PrimExpr, kThreadAxes.size()>& extents) {
   return "a block has " + std::to_string(threads) + " threads; at most " + std::to_string(kCudaMaxBlockThreads) +
          " can be launched";
 }
+
+// Buffers that each thread keeps become local ones, without the thread's index.
+class ThreadIndexRemover : public StmtMutator {
+ protected:
+  using StmtMutator::Mutate;
+  Stmt Mutate(const Ref<AllocateNode>& allocate) override {
+    if (allocate->buffer->scope != "thread") return StmtMutator::Mutate(allocate);
+    BufferNode copy = *allocate->buffer;
+    copy.scope = "local";
+    copy.shape.erase(copy.shape.begin());
+    const Buffer local = Make<BufferNode>(std::move(copy));
+    locals_.emplace(allocate->buffer, local);
+    return Make<AllocateNode>(local, MutateStmt(allocate->body), allocate->annotations);
+  }
+  Stmt Mutate(const Ref<BufferStoreNode>& store) override {
+    const Stmt mutated = StmtMutator::Mutate(store);
+    const auto* node = As<BufferStoreNode>(mutated);
+    const auto found = locals_.find(node->buffer);
+    if (found == locals_.end()) return mutated;
+    return Make<BufferStoreNode>(found->second, node->value, WithoutFirst(node->indices));
+  }
+  PrimExpr Mutate(const Ref<BufferLoadNode>& load) override {
+    const PrimExpr mutated = StmtMutator::Mutate(load);
+    const auto* node = As<BufferLoadNode>(mutated);
+    const auto found = locals_.find(node->buffer);
+    if (found == locals_.end()) return mutated;
+    return Make<BufferLoadNode>(found->second, WithoutFirst(node->indices));
+  }
+
+ private:
+  static std::vector<PrimExpr> WithoutFirst(const std::vector<PrimExpr>& indices) {
+    return {indices.begin() + 1, indices.end()};
+  }
+  BufferMap locals_;
+};
 
 class Splitter {
  public:
@@ -212,6 +257,7 @@ class Splitter {
     for (PrimExpr& extent : launch.extents) extent = extent ? extent : Int64(1);
     error = SizeError(launch.extents);
     if (!error.empty()) return;
+    launch.body = ThreadIndexRemover().MutateStmt(launch.body);
     for (size_t i = around_.size(); i-- > 0;) launch.body = around_[i](std::move(launch.body));
     launches.push_back(std::move(launch));
   }

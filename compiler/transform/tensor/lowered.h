@@ -21,6 +21,9 @@
 //                              tile is one of these whose every index is constant: promote it to registers;
 //                  buffer.scope "shared": on CUDA alone, the memory that the threads of a block share, constant extents,
 //                              inside of the block's loops and outside of those over its threads.
+//                  buffer.scope "thread": on CUDA alone, what each thread of a block keeps from one loop over the threads
+//                              to the next, constant extents, at the same place; the first index of each access is the
+//                              variable of the loop over threadIdx.x around it, and the first extent is that loop's;
 //                  Contents start undefined. Buffers are compact row-major without elem_offset.
 //   BufferStore,   one index per dimension, int64 (dtype of the index may carry lanes). Parameters' buffers may have
 //   BufferLoad     strides and elem_offset (in elements): address = data + elem_offset + sum(index * stride).

@@ -4,6 +4,8 @@
 //           around it), as large as the hull of the accessed elements. Accumulator tiles become local;
 //   shared  on CUDA, of constant size, in a block's loop: it is private to the block, and loops over threads that follow
 //           each other access it;
+//   thread  on CUDA, in a block's loop, a local buffer of which each thread of the block accesses elements of its own, in
+//           loops that follow each other: the thread's number becomes the first index;
 //   global  outermost, over the function's symbolic variables alone. A buffer that is private to an iteration of a
 //           parallel loop, to a thread or to a block gets the loops' variables as its first indices.
 // An Allocate that asks for aligned rows gets rows that much longer.
@@ -121,6 +123,7 @@ struct Placement {
   Stmt around;                  // the statement that the Allocate wraps; null: the whole body
   std::vector<PrimExpr> first;  // offsets that are subtracted from the indices
   std::vector<PrimVar> tasks;   // become the first indices
+  PrimVar thread;               // of scope "thread": in `first`, the variable of the loop over threads around an access
 };
 
 bool Uses(const PrimExpr& expr, const PrimVar& var) {
@@ -157,6 +160,9 @@ class Placer {
     const auto aligned = [](int64_t size) {
       return (size + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
     };
+    if (is_shared && privacy == Privacy::kWritten && is_of_blocks && buffer_->scope == "local") {
+      if (std::optional<Placement> parts = PlaceParts(allocation)) return *std::move(parts);
+    }
     if (is_shared && is_private && is_of_blocks && !independent.empty() && bytes &&
         aligned(*bytes) <= kMaxSharedBytes - shared_bytes_) {
       shared_bytes_ += aligned(*bytes);
@@ -200,6 +206,80 @@ class Placer {
     PrimExpr& length = box.back().extent;
     const PrimExpr rest = IntImm(length->dtype, allocation.row_offset) - length;
     length = analyzer_.Simplify(length + FloorMod(rest, IntImm(length->dtype, allocation.row_factor)));
+  }
+
+  // The buffer as parts of the threads of a block: every access is in a loop over threadIdx.x, these loops have one
+  // extent, and no two threads access the same element. Nothing where this is not so, or the parts are too large.
+  std::optional<Placement> PlaceParts(const Allocation& allocation) {
+    const PrimVar thread = MakePrimVar("t");
+    std::optional<BufferRegion> part;
+    std::optional<int64_t> threads;
+    for (const Access& access : allocation.accesses) {
+      std::vector<InnerVar> inner;
+      PrimVar own;
+      for (size_t i = prefix_; i < access.path.size(); ++i) {
+        const auto* loop = As<ForNode>(access.path[i]);
+        if (loop == nullptr) continue;
+        if (!IsThreadOfBlock(*loop)) {
+          inner.push_back({loop->var, loop->min, loop->extent});
+          continue;
+        }
+        const auto extent = AsConstInt(loop->extent);
+        if (own || loop->thread_tag != "threadIdx.x" || !extent || threads.value_or(*extent) != *extent) return {};
+        own = loop->var;
+        threads = extent;
+      }
+      if (!own) return {};
+      analyzer_.Bind(thread, Range{Int64(0), Int64(*threads)});
+      for (const InnerVar& var : inner) analyzer_.Bind(var.var, Range{var.min, var.extent});
+      BufferRegion point{buffer_, {}};
+      for (const PrimExpr& index : access.indices) {
+        if (IsUnknown(index, access)) return {};
+        point.region.push_back({Substitute(index, {{own, PrimExpr(thread)}}), IntImm(index->dtype, 1)});
+      }
+      BufferRegion region = schedule::RelaxRegion(point, inner, analyzer_);
+      part = part ? schedule::UnionRegion(*part, region, analyzer_) : region;
+    }
+    if (!part || !AreDisjoint(part->region, thread, *threads)) return {};
+    for (const Range& range : part->region) {
+      if (UsesInnerLoops(range, allocation)) return {};
+    }
+    const std::optional<int64_t> bytes = ConstantBytes(part->region);
+    if (!bytes || *bytes > target_.max_stack_bytes - stack_bytes_) return {};
+    stack_bytes_ += *bytes;
+    Placement placement = Finish(part->region, "thread", place_, {});
+    BufferNode copy = *placement.fresh;
+    copy.shape.insert(copy.shape.begin(), Int64(*threads));
+    placement.fresh = Make<BufferNode>(std::move(copy));
+    placement.thread = thread;
+    return placement;
+  }
+  // Whether the boxes that a region is for the numbers of threads have no element in common. The numbers are tried out.
+  bool AreDisjoint(const std::vector<Range>& region, const PrimVar& thread, int64_t threads) {
+    std::vector<std::vector<int64_t>> starts;  // by thread, compared with the first one's
+    std::vector<int64_t> extents;
+    for (const Range& range : region) {
+      const auto extent = AsConstInt(range.extent);
+      if (!extent) return false;
+      extents.push_back(*extent);
+    }
+    const auto at = [&](const Range& range, int64_t t) { return Substitute(range.min, {{thread, Int64(t)}}); };
+    for (int64_t t = 0; t < threads; ++t) {
+      std::vector<int64_t>& start = starts.emplace_back();
+      for (const Range& range : region) {
+        const auto distance = AsConstInt(analyzer_.Simplify(at(range, t) - at(range, 0)));
+        if (!distance) return false;
+        start.push_back(*distance);
+      }
+      for (int64_t other = 0; other < t; ++other) {
+        bool apart = false;
+        for (size_t d = 0; d < extents.size(); ++d) {
+          apart |= std::abs(start[d] - starts[static_cast<size_t>(other)][d]) >= extents[d];
+        }
+        if (!apart) return false;
+      }
+    }
+    return true;
   }
 
   // How a buffer belongs to an iteration of the loops around a place: not at all, because its Allocate stands there, or
@@ -443,6 +523,13 @@ class Rewriter : public RangeMutator {
 
  protected:
   using RangeMutator::Mutate;
+  Stmt Mutate(const Ref<ForNode>& loop) override {
+    if (!IsThreadOfBlock(*loop)) return RangeMutator::Mutate(loop);
+    const PrimVar outside = std::exchange(thread_, loop->var);
+    Stmt mutated = RangeMutator::Mutate(loop);
+    thread_ = outside;
+    return mutated;
+  }
   PrimExpr Mutate(const Ref<BufferLoadNode>& load) override {
     const PrimExpr mutated = StmtMutator::Mutate(load);
     const auto* node = As<BufferLoadNode>(mutated);
@@ -467,12 +554,16 @@ class Rewriter : public RangeMutator {
   }
   std::vector<PrimExpr> Shift(const Placement& placement, std::vector<PrimExpr> indices) {
     for (size_t i = 0; i < indices.size(); ++i) {
-      if (!IsConstInt(placement.first[i], 0)) indices[i] = analyzer_.Simplify(indices[i] - placement.first[i]);
+      PrimExpr first = placement.first[i];
+      if (placement.thread) first = Substitute(first, {{placement.thread, PrimExpr(thread_)}});
+      if (!IsConstInt(first, 0)) indices[i] = analyzer_.Simplify(indices[i] - first);
     }
+    if (placement.thread) indices.insert(indices.begin(), PrimExpr(thread_));
     indices.insert(indices.begin(), placement.tasks.begin(), placement.tasks.end());
     return indices;
   }
   const std::vector<Placement>& placements_;
+  PrimVar thread_;  // of the loop over the threads of a block that is around
 };
 
 }  // namespace

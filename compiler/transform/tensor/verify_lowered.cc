@@ -56,6 +56,8 @@ class LoweredVerifier : public StmtVisitor {
       if (!leading_) Fail(name + " is workspace and must be allocated outermost");
     } else if (buffer->scope == "local") {
       AddStack(buffer);
+    } else if (buffer->scope == "thread" && target_.kind == Target::Kind::kCuda) {
+      AddStack(buffer);
     } else if (buffer->scope == "shared" && target_.kind == Target::Kind::kCuda) {
       if (BytesOf(buffer) < 0) Fail(name + " is shared and has no constant size");
     } else {
@@ -176,8 +178,9 @@ class LoweredVerifier : public StmtVisitor {
   }
   void AddStack(const Buffer& buffer) {
     const int64_t bytes = BytesOf(buffer);
-    if (bytes < 0) return Fail("buffer " + buffer->name + " is local and has no constant size");
-    stack_bytes += bytes;
+    if (bytes < 0) return Fail("buffer " + buffer->name + " is " + buffer->scope + " and has no constant size");
+    const bool is_of_threads = buffer->scope == "thread";
+    stack_bytes += is_of_threads ? bytes / std::max<int64_t>(*AsConstInt(buffer->shape[0]), 1) : bytes;
     if (stack_bytes > target_.max_stack_bytes) {
       Fail("local buffers exceed " + std::to_string(target_.max_stack_bytes) + " bytes");
     }

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include "compiler/ir/visitor.h"
 #include "tests/compiler/codegen/jit.h"
 
 namespace ingot::codegen::testing {
@@ -58,6 +59,40 @@ TEST_CASE("threads wait for each other between their loops; what is a thread's o
     REQUIRE(!two.ok());
     CHECK(two.status().message().find("\"between\" is accessed in several loops of threads") != std::string::npos);
   }
+}
+
+TEST_CASE("what each thread keeps from loop to loop is accessed at its own number") {
+  const auto why = [](bool at_own) {
+    const ir::Buffer out = ir::MakeBuffer("out", kF32, {Int64(32), Int64(2)});
+    const ir::Buffer kept = ir::MakeBuffer("kept", kF32, {Int64(32), Int64(2)}, "thread");
+    const Stmt body = Threads("blockIdx.x", 1, [&](const PrimExpr&) {
+      const auto fill = [&](const PrimExpr& t) { return Store(kept, ir::MakeConst(kF32, 1), {t, Int64(1)}); };
+      const auto take = [&](const PrimExpr& t) {
+        return Store(out, Load(kept, {at_own ? t : Int64(31) - t, Int64(1)}), {t, Int64(0)});
+      };
+      return Stmt(ir::Make<ir::AllocateNode>(
+          kept, ir::MakeSeq({Threads("threadIdx.x", 32, fill), Threads("threadIdx.x", 32, take)})));
+    });
+    const Result<std::vector<CudaLaunch>> made = LaunchesOf(Function({out}, body));
+    if (made.ok()) {
+      // The kernel has it without the number.
+      struct Finder : ir::StmtVisitor {
+        using ir::StmtVisitor::Visit;
+        void Visit(const ir::AllocateNode& node) override {
+          text = node.buffer->scope;
+          rank = node.buffer->shape.size();
+        }
+        std::string text;
+        size_t rank = 0;
+      } finder;
+      finder.VisitStmt(ir::As<ir::ForNode>(made->front().body)->body);
+      CHECK(finder.text == "local");
+      CHECK(finder.rank == 1);
+    }
+    return made.ok() ? "" : made.status().message();
+  };
+  CHECK(why(true) == "");
+  CHECK(why(false) == "\"kept\" is of each thread, and accessed at another index than the thread's");
 }
 
 TEST_CASE("blocks do not wait for each other, and what threads store is read by threads alone") {

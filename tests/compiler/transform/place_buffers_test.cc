@@ -1,12 +1,30 @@
 // The tensor pass place_buffers: a buffer is an iteration's own only where the iteration writes what it reads.
 #include <doctest/doctest.h>
 
+#include <string>
+
+#include "compiler/ir/visitor.h"
 #include "tests/compiler/transform/same_when_lowered.h"
 
 namespace ingot::transform {
 namespace {
 
 using testing::CheckSame;
+
+// The scopes and extents of what a function allocates.
+std::string AllocationsOf(const ir::PrimFunc& function) {
+  struct Lister : ir::StmtVisitor {
+    using ir::StmtVisitor::Visit;
+    void Visit(const ir::AllocateNode& node) override {
+      scopes += node.buffer->scope + " ";
+      for (const ir::PrimExpr& extent : node.buffer->shape) scopes += std::to_string(*ir::AsConstInt(extent)) + " ";
+      StmtVisitor::Visit(node);
+    }
+    std::string scopes;
+  } lister;
+  lister.VisitStmt(function->body);
+  return lister.scopes;
+}
 
 TEST_CASE("what one iteration leaves for the next is not its own") {
   // A line of delays: the second column is what the row before has left.
@@ -42,6 +60,37 @@ TEST_CASE("places that elements say") {
             for j in range(T.int64(8)):
                 C[i, j] = S[j]
 )");
+}
+
+// Four threads fill the first columns of a row, and read them in a loop of their own, after others have run.
+std::string OfThreads(const std::string& scope, const std::string& filled, const std::string& read) {
+  const std::string body = R"(
+        S = T.alloc_buffer((T.int64(6), T.int64(8)), "float32", scope=")" +
+                           scope + R"(")
+        for i in T.thread_binding(T.int64(6), thread="blockIdx.x"):
+            for t in T.thread_binding(T.int64(4), thread="threadIdx.x"):
+                for j in range(T.int64(2)):
+                    S[i, )" +
+                           filled + R"(] = A[i, t * T.int64(2) + j]
+            for k in range(T.int64(3)):
+                for t in T.thread_binding(T.int64(4), thread="threadIdx.x"):
+                    for j in range(T.int64(2)):
+                        S[i, )" +
+                           read + R"(] = S[i, )" + read + R"(] * T.float32(2)
+            for t in T.thread_binding(T.int64(4), thread="threadIdx.x"):
+                for j in range(T.int64(2)):
+                    C[i, t * T.int64(2) + j] = S[i, )" +
+                           read + R"(]
+)";
+  return AllocationsOf(CheckSame(body, body, ParseTarget("cuda:sm_80")->variants.at(0)));
+}
+
+TEST_CASE("what each thread of a block has for itself it keeps from loop to loop") {
+  CHECK(OfThreads("local", "t * T.int64(2) + j", "t * T.int64(2) + j") == "thread 4 1 2 ");
+  CHECK(OfThreads("shared", "t * T.int64(2) + j", "t * T.int64(2) + j") == "shared 1 8 ");
+  // The elements of others: in another order of threads, between those of one thread, and one thread's too many.
+  CHECK(OfThreads("local", "t * T.int64(2) + j", "(T.int64(3) - t) * T.int64(2) + j") == "shared 1 8 ");
+  CHECK(OfThreads("local", "j * T.int64(4) + t", "j * T.int64(4) + t") == "shared 1 8 ");
 }
 
 }  // namespace

@@ -38,12 +38,14 @@ def f(A: T.Buffer((T.int64(6), T.int64(8)), "float32"), C: T.Buffer((T.int64(6),
   return module->FindPrimFunc("f");
 }
 
-// The function of this body, when it is lowered, must store into C what the function of the other one does.
-inline void CheckSame(const std::string& body, const std::string& expected) {
-  const Result<ir::PrimFunc> lowered = LowerPrimFunc(FunctionOf(body), codegen::testing::TargetNamed("x86-64-v3"));
+// The function of this body, when it is lowered, must store into C what the function of the other one does. Returns it.
+inline ir::PrimFunc CheckSame(const std::string& body, const std::string& expected,
+                              const Target& target = codegen::testing::TargetNamed("x86-64-v3")) {
+  const Result<ir::PrimFunc> lowered = LowerPrimFunc(FunctionOf(body), target);
   REQUIRE_MESSAGE(lowered.ok(), lowered.status().message());
   CHECK(Interpreted(*lowered) == Interpreted(FunctionOf(expected)));
+  return *lowered;
 }
-inline void CheckSame(const std::string& body) { CheckSame(body, body); }
+inline ir::PrimFunc CheckSame(const std::string& body) { return CheckSame(body, body); }
 
 }  // namespace ingot::transform::testing
