@@ -4,6 +4,8 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
+#include <utility>
+
 #include "compiler/codegen/bind_buffers.h"
 
 namespace ingot::codegen {
@@ -100,21 +102,25 @@ void CudaKernelEmitter::EmitIndependentLoop(const ir::ForNode& loop) {
     return status_.Unsupported("loop \"" + loop.var->name + "\" is parallel, and bound to no threads");
   }
   llvm::IRBuilderBase& b = function_.instructions();
+  const bool ends = launch_.has_barriers && loop.thread_tag.starts_with("threadIdx") && waiting_ == nullptr;
   const llvm::FunctionCallee read = function_.module().getOrInsertFunction(
       RegisterOf(loop.thread_tag), llvm::FunctionType::get(b.getInt32Ty(), false));
   exprs_.Bind(loop.var.get(), b.CreateZExt(b.CreateCall(read), b.getInt64Ty(), loop.var->name));
   exprs_.SetRange(loop.var, ir::Range{loop.min, loop.extent});
-  const bool waits = launch_.has_barriers && loop.thread_tag.starts_with("threadIdx") && waiting_ == nullptr;
-  llvm::BasicBlock* behind = waits ? function_.NewBlock("wait") : nullptr;
-  if (waits) waiting_ = behind;
+  llvm::BasicBlock* behind = ends ? function_.NewBlock("behind") : nullptr;
+  if (ends) waiting_ = behind;
+  const bool could_fail = std::exchange(can_fail_, false);
   ++thread_depth_;
   stmts_.Emit(loop.body);
   --thread_depth_;
-  if (!waits) return;
+  const bool can_fail_here = can_fail_;
+  can_fail_ |= could_fail;
+  if (!ends) return;
   waiting_ = nullptr;
   b.CreateBr(behind);
   b.SetInsertPoint(behind);
-  EmitBarrier();
+  // A thread that failed goes no further.
+  if (can_fail_here || launch_.waits.contains(loop.var.get())) EmitBarrier();
 }
 
 // All threads of the block wait for each other. A thread that failed could not leave before: it says so here, and all of

@@ -145,6 +145,105 @@ class NestReader : public StmtVisitor {
   bool is_nested_ = false;    // loops over them are inside of others, as those of two axes are
 };
 
+// Finds the loops over threads of a block behind which all threads have to wait: those that are not followed at once by
+// another one that may run at the same time, since it stores nothing that others accessed since they waited, and loads
+// nothing that others stored. In front of any branch, too, threads of a warp that may have parted come together, so that
+// none goes around a loop alone and meets a barrier there. Behind the last loop nobody waits.
+class WaitFinder {
+ public:
+  std::unordered_set<const PrimVarNode*> waits;
+
+  void Find(const Stmt& stmt, bool is_last) {
+    std::vector<Stmt> parts;
+    ListParts(stmt, parts);
+    AccessLister since;  // all threads waited
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const bool ends = i + 1 == parts.size();
+      const auto* loop = As<ForNode>(parts[i]);
+      if (!IsOverThreads(parts[i])) {
+        FindBelow(parts[i], is_last && ends);
+        continue;
+      }
+      since.VisitStmt(loop->body);
+      if (since.loaded.empty() && since.stored.empty() && !MayPart(loop->body)) continue;  // it has only a thread's own
+      if (ends ? is_last : IsOverThreads(parts[i + 1]) && !Meet(since, *As<ForNode>(parts[i + 1]))) continue;
+      waits.insert(loop->var.get());
+      since = {};
+    }
+  }
+
+ private:
+  using Buffers = std::unordered_set<const PrimVarNode*>;
+  // The buffers that several threads may access.
+  struct AccessLister : StmtVisitor {
+    Buffers loaded, stored;
+    using StmtVisitor::Visit;
+    void Visit(const BufferLoadNode& load) override {
+      if (IsShared(*load.buffer)) loaded.insert(load.buffer->data.get());
+      StmtVisitor::Visit(load);
+    }
+    void Visit(const BufferStoreNode& store) override {
+      if (IsShared(*store.buffer)) stored.insert(store.buffer->data.get());
+      StmtVisitor::Visit(store);
+    }
+    static bool IsShared(const BufferNode& buffer) { return buffer.scope != "local" && buffer.scope != "thread"; }
+  };
+
+  // Whether threads may go different ways.
+  static bool MayPart(const Stmt& stmt) {
+    struct Finder : StmtVisitor {
+      bool found = false;
+      using StmtVisitor::Visit;
+      void Visit(const ForNode& loop) override {
+        found |= !AsConstInt(loop.extent);
+        StmtVisitor::Visit(loop);
+      }
+      void Visit(const WhileNode&) override { found = true; }
+      void Visit(const IfStmtNode&) override { found = true; }
+      void Visit(const AssertStmtNode&) override { found = true; }
+      void Visit(const PrimCallNode&) override { found = true; }
+    } finder;
+    finder.VisitStmt(stmt);
+    return finder.found;
+  }
+  static bool IsOverThreads(const Stmt& stmt) {
+    const auto* loop = As<ForNode>(stmt);
+    return loop != nullptr && loop->thread_tag.starts_with("threadIdx");
+  }
+  // The statements that follow each other without a branch between them.
+  static void ListParts(const Stmt& stmt, std::vector<Stmt>& parts) {
+    if (const auto* seq = As<SeqNode>(stmt)) {
+      for (const Stmt& part : seq->stmts) ListParts(part, parts);
+    } else if (const auto* allocate = As<AllocateNode>(stmt)) {
+      ListParts(allocate->body, parts);
+    } else if (const auto* let = As<LetStmtNode>(stmt)) {
+      ListParts(let->body, parts);
+    } else {
+      parts.push_back(stmt);
+    }
+  }
+  void FindBelow(const Stmt& stmt, bool is_last) {
+    if (const auto* loop = As<ForNode>(stmt)) {
+      Find(loop->body, is_last && loop->for_kind == ForKind::kThreadBinding);
+    } else if (const auto* repeated = As<WhileNode>(stmt)) {
+      Find(repeated->body, false);
+    } else if (const auto* assertion = As<AssertStmtNode>(stmt)) {
+      Find(assertion->body, is_last);
+    } else if (const auto* guard = As<IfStmtNode>(stmt)) {
+      Find(guard->then_case, is_last);
+      if (guard->else_case) Find(guard->else_case, is_last);
+    }
+  }
+  static bool Meet(const AccessLister& since, const ForNode& next) {
+    AccessLister own;
+    own.VisitStmt(next.body);
+    const auto meet = [](const Buffers& a, const Buffers& b) {
+      return std::ranges::any_of(a, [&](const PrimVarNode* buffer) { return b.contains(buffer); });
+    };
+    return meet(own.stored, since.stored) || meet(own.stored, since.loaded) || meet(own.loaded, since.stored);
+  }
+};
+
 // Why no device launches threads of these extents, as far as these are known; empty: they may.
 std::string SizeError(const std::array<PrimExpr, kThreadAxes.size()>& extents) {
   constexpr std::array<int64_t, kThreadAxes.size()> kMost = {
@@ -253,7 +352,12 @@ class Splitter {
       error = reader.error;
       return;
     }
-    CudaLaunch launch{nest, std::move(reader.extents), reader.has_barriers};
+    CudaLaunch launch{nest, std::move(reader.extents), reader.has_barriers, {}};
+    if (launch.has_barriers) {
+      WaitFinder finder;
+      finder.Find(nest, /*is_last=*/true);
+      launch.waits = std::move(finder.waits);
+    }
     for (PrimExpr& extent : launch.extents) extent = extent ? extent : Int64(1);
     error = SizeError(launch.extents);
     if (!error.empty()) return;

@@ -6,15 +6,17 @@
 // every launch inside of them repeats. In a nest every store to memory that threads share is inside of all its thread
 // axes of more than one iteration, or every thread would run it; the extents are over the integer arguments.
 //
-// Where a nest has several loops over the threads of a block, or such a loop in a serial one, all threads wait for each
-// other behind each: what the threads wrote there, all of them read from then on. So what is stored is read inside of
-// such loops alone, blocks touch elements of their own, and memory of a thread is used in one loop. A function of another
-// form, or of more threads than devices have, is refused with what stands in the way.
+// Where a nest has several loops over the threads of a block, or such a loop in a serial one, what the threads wrote in
+// one all of them read in the next: all threads wait for each other behind each but the last one, unless another one
+// follows at once that neither stores what others accessed since they waited, nor loads what others stored. So what is
+// stored is read inside of such loops alone, blocks touch elements of their own, and local memory is used in one loop. A
+// function of another form, or of more threads than devices have, is refused with what stands in the way.
 #pragma once
 
 #include <array>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "compiler/ir/expr.h"
@@ -30,7 +32,9 @@ inline constexpr std::array<std::string_view, 6> kThreadAxes = {"blockIdx.x",  "
 struct CudaLaunch {
   ir::Stmt body;                                         // one nest, and what stands around it
   std::array<ir::PrimExpr, kThreadAxes.size()> extents;  // 1 where the nest does not have the axis
-  bool has_barriers = false;                             // behind each outermost loop over threads of the block
+  bool has_barriers = false;                             // several outermost loops over threads of a block, or repeated
+  // The variables of those behind which all threads of the block wait for each other.
+  std::unordered_set<const ir::PrimVarNode*> waits;
 };
 
 Result<std::vector<CudaLaunch>> LaunchesOf(const ir::PrimFunc& lowered);

@@ -75,6 +75,7 @@ TEST_CASE("what each thread keeps from loop to loop is accessed at its own numbe
     });
     const Result<std::vector<CudaLaunch>> made = LaunchesOf(Function({out}, body));
     if (made.ok()) {
+      CHECK(made->front().waits.empty());
       // The kernel has it without the number.
       struct Finder : ir::StmtVisitor {
         using ir::StmtVisitor::Visit;
@@ -93,6 +94,40 @@ TEST_CASE("what each thread keeps from loop to loop is accessed at its own numbe
   };
   CHECK(why(true) == "");
   CHECK(why(false) == "\"kept\" is of each thread, and accessed at another index than the thread's");
+}
+
+TEST_CASE("threads wait behind loops, unless the next one has nothing to do with what was done since they waited") {
+  const ir::Buffer x = ir::MakeBuffer("x", kF32, {Int64(32)}, "shared"),
+                   y = ir::MakeBuffer("y", kF32, x->shape, "shared");
+  const ir::Buffer in = ir::MakeBuffer("in", kF32, x->shape), out = ir::MakeBuffer("out", kF32, x->shape);
+  const auto move = [](const ir::Buffer& from, const ir::Buffer& to) {
+    return Threads("threadIdx.x", 32, [&](const PrimExpr& t) { return Store(to, Load(from, {t}), {Int64(31) - t}); });
+  };
+  const auto both =
+      Threads("threadIdx.x", 32, [&](const PrimExpr& t) { return Store(out, Load(x, {t}) + Load(y, {t}), {t}); });
+  const auto waits = [&](const std::vector<Stmt>& parts, bool in_loop) {
+    Stmt body = ir::MakeSeq(parts);
+    if (in_loop) body = Loop(Int64(3), [&](const PrimExpr&) { return body; });
+    const Stmt nest = Threads("blockIdx.x", 1, [&](const PrimExpr&) {
+      return Stmt(ir::Make<ir::AllocateNode>(x, Stmt(ir::Make<ir::AllocateNode>(y, body))));
+    });
+    const Result<std::vector<CudaLaunch>> made = LaunchesOf(Function({in, out}, nest));
+    REQUIRE_MESSAGE(made.ok(), made.status().message());
+    std::string text;
+    for (const Stmt& part : parts) {
+      text += made->front().waits.contains(ir::As<ir::ForNode>(part)->var.get()) ? '1' : '0';
+    }
+    return text;
+  };
+  CHECK(waits({move(in, x), move(in, y), both}, false) == "010");
+  CHECK(waits({move(in, x), move(in, y), both}, true) == "011");         // nobody goes around the loop alone
+  CHECK(waits({move(in, x), move(x, y), move(in, x)}, false) == "110");  // also for what others have still to read
+  CHECK(waits({move(in, x), move(in, x)}, false) == "10");
+  const ir::Buffer own = ir::MakeBuffer("own", kF32, {Int64(32)}, "thread");
+  const auto keep =
+      Threads("threadIdx.x", 32, [&](const PrimExpr& t) { return Store(own, ir::MakeConst(kF32, 0), {t}); });
+  CHECK(waits({keep, move(in, x), both}, true) == "011");
+  CHECK(waits({move(in, x), both, keep}, true) == "101");
 }
 
 TEST_CASE("blocks do not wait for each other, and what threads store is read by threads alone") {
