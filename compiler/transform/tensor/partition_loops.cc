@@ -4,7 +4,7 @@
 // comparisons certainly fail in a remaining part, they are false there, so that the predicate of a last, shorter chunk
 // becomes its loop's extent. It comes before vectorisation, so that the long middle part is plain vectors, and works
 // from the inside out. The parts share large local buffers, since all copies of a kernel's buffers are on the stack
-// together.
+// together, and what the threads of a block share.
 #include <algorithm>
 #include <unordered_set>
 
@@ -105,7 +105,8 @@ class ComparisonReplacer : public StmtMutator {
   bool value_;
 };
 
-// Moves the allocations of large local buffers out of a serial loop's body; those of inner parallel tasks stay.
+// Moves the allocations of large local buffers, and of shared ones, out of a serial loop's body; those of inner parallel
+// tasks stay.
 class LargeBufferHoister : public StmtMutator {
  public:
   std::vector<Buffer> buffers;
@@ -123,6 +124,7 @@ class LargeBufferHoister : public StmtMutator {
 
  private:
   static bool IsLarge(const BufferNode& buffer) {
+    if (buffer.scope == "shared") return true;
     if (buffer.scope != "local") return false;
     int64_t elements = 1;
     for (const PrimExpr& extent : buffer.shape) {
@@ -236,7 +238,6 @@ class LoopPartitioner : public RangeMutator {
     if (bound->holds_after()) return Held{place, std::nullopt, exact};
     return Held{std::nullopt, place, exact};
   }
-
 };
 
 }  // namespace

@@ -62,6 +62,11 @@ TEST_CASE("places that elements say") {
 )");
 }
 
+// What the function of a body allocates when it is lowered for CUDA.
+std::string AllocationsOnCuda(const std::string& body) {
+  return AllocationsOf(CheckSame(body, body, ParseTarget("cuda:sm_80")->variants.at(0)));
+}
+
 // Four threads fill the first columns of a row, and read them in a loop of their own, after others have run.
 std::string OfThreads(const std::string& scope, const std::string& filled, const std::string& read) {
   const std::string body = R"(
@@ -82,7 +87,7 @@ std::string OfThreads(const std::string& scope, const std::string& filled, const
                     C[i, t * T.int64(2) + j] = S[i, )" +
                            read + R"(]
 )";
-  return AllocationsOf(CheckSame(body, body, ParseTarget("cuda:sm_80")->variants.at(0)));
+  return AllocationsOnCuda(body);
 }
 
 TEST_CASE("what each thread of a block has for itself it keeps from loop to loop") {
@@ -91,6 +96,20 @@ TEST_CASE("what each thread of a block has for itself it keeps from loop to loop
   // The elements of others: in another order of threads, between those of one thread, and one thread's too many.
   CHECK(OfThreads("local", "t * T.int64(2) + j", "(T.int64(3) - t) * T.int64(2) + j") == "shared 1 8 ");
   CHECK(OfThreads("local", "j * T.int64(4) + t", "j * T.int64(4) + t") == "shared 1 8 ");
+}
+
+// The third of three steps reads beyond the row, so that the loop is cut there.
+TEST_CASE("parts of a loop share what the threads of a block share") {
+  CHECK(AllocationsOnCuda(R"(
+        S = T.alloc_buffer((T.int64(6), T.int64(4)), "float32", scope="shared")
+        for i in T.thread_binding(T.int64(6), thread="blockIdx.x"):
+            for k in range(T.int64(3)):
+                for t in T.thread_binding(T.int64(4), thread="threadIdx.x"):
+                    S[i, t] = T.if_then_else(k * T.int64(4) + t < T.int64(8), A[i, k * T.int64(4) + t], T.float32(0))
+                for t in T.thread_binding(T.int64(4), thread="threadIdx.x"):
+                    if t < T.int64(2):
+                        C[i, k * T.int64(2) + t] = S[i, T.int64(3) - t] + S[i, T.int64(1) - t]
+)") == "shared 1 4 ");
 }
 
 }  // namespace
