@@ -128,8 +128,9 @@ Result<BlockName> RFactor(ScheduleState& state, const LoopVar& loop);
 
 // ---- primitives/pad_einsum.cc
 // Pads a sum of products: every iteration variable runs to the next multiple of its number in `multiples`. Operands are
-// copied into buffers with zeros at the end, and the result is copied out of a padded one. It must be the first
-// primitive on the block.
+// copied into buffers with zeros at the end, and the result is copied out of a padded one. Indices are variables or
+// constants; an operand's may also be the quotient and the remainder of a spatial one by a divisor of its multiple. It
+// must be the first primitive on the block.
 Status PadEinsum(ScheduleState& state, const BlockName& block, const std::vector<int64_t>& multiples);
 
 // ---- primitives/tensorize.cc

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "compiler/arith/block_util.h"
+#include "compiler/ir/structural.h"
 #include "compiler/schedule/primitives.h"
 
 namespace ingot::schedule {
@@ -31,15 +32,32 @@ bool IsZero(const PrimExpr& expr) {
   return value != nullptr ? value->value == 0 : IsConstInt(expr, 0);
 }
 
+// An index of a panel: the quotient or the remainder of an iteration variable by a number.
+struct PanelIndex {
+  PrimVar var;
+  int64_t width;
+  bool is_quotient;
+};
+std::optional<PanelIndex> PanelIndexOf(const PrimExpr& index) {
+  const auto* binary = As<BinaryNode>(index);
+  if (binary == nullptr || (binary->op != BinaryOp::kFloorDiv && binary->op != BinaryOp::kFloorMod)) return {};
+  const auto var = AsRef<PrimVarNode>(binary->a);
+  const auto width = AsConstInt(binary->b);
+  if (!var || !width || *width < 1) return {};
+  return PanelIndex{var, *width, binary->op == BinaryOp::kFloorDiv};
+}
+
 class Padder {
  public:
   Padder(ScheduleState& state, const BlockSite& site) : state_(state), site_(site), block_(site.block()) {}
 
   Status Run(const std::vector<int64_t>& multiples) {
     INGOT_RETURN_IF_ERROR(Check(multiples));
-    for (const BufferLoadNode* factor : factors_) INGOT_RETURN_IF_ERROR(CheckIndices(factor->buffer, factor->indices));
+    for (const BufferLoadNode* factor : factors_) {
+      INGOT_RETURN_IF_ERROR(CheckIndices(factor->buffer, factor->indices, &multiples));
+    }
     const Buffer& out = reduction_->update->buffer;
-    INGOT_RETURN_IF_ERROR(CheckIndices(out, reduction_->update->indices));
+    INGOT_RETURN_IF_ERROR(CheckIndices(out, reduction_->update->indices, nullptr));
     for (size_t d = 0; d < out->shape.size(); ++d) {
       if (IterOf(reduction_->update->indices[d]) != nullptr || IsConstInt(out->shape[d], 1)) continue;
       return No("it writes a part of " + out->name + " alone");
@@ -117,17 +135,29 @@ class Padder {
     return nullptr;
   }
 
-  // Checks that each index is one iteration variable or a constant, and that all loads of a buffer have equal indices.
-  Status CheckIndices(const Buffer& buffer, const std::vector<PrimExpr>& indices) {
+  // Checks that each index is one iteration variable or a constant, or, where `multiples` are given, says where in
+  // panels as wide as their multiple or a divisor of it, and that all loads of a buffer have equal indices.
+  Status CheckIndices(const Buffer& buffer, const std::vector<PrimExpr>& indices,
+                      const std::vector<int64_t>* multiples) {
+    const auto is_of_panels = [&](const PrimExpr& index) {
+      const std::optional<PanelIndex> panel = PanelIndexOf(index);
+      if (multiples == nullptr || !panel) return false;
+      for (size_t i = 0; i < block_.iter_vars.size(); ++i) {
+        const IterVarNode& iter = *block_.iter_vars[i];
+        if (iter.var.same_as(panel->var)) {
+          return iter.type == IterType::kSpatial && (*multiples)[i] % panel->width == 0;
+        }
+      }
+      return false;
+    };
     for (const PrimExpr& index : indices) {
-      if (IterOf(index) == nullptr && !AsConstInt(index)) {
+      if (IterOf(index) == nullptr && !AsConstInt(index) && !is_of_panels(index)) {
         return No(buffer->name + " is not indexed by iteration variables alone");
       }
     }
     const auto [it, is_new] = accesses_.emplace(buffer, indices);
     for (size_t d = 0; !is_new && d < indices.size(); ++d) {
-      const auto a = AsConstInt(indices[d]), b = AsConstInt(it->second[d]);
-      const bool same = it->second[d].same_as(indices[d]) || (a && b && *a == *b);
+      const bool same = it->second[d].same_as(indices[d]) || StructuralEqual(it->second[d], indices[d]);
       if (!same) return No(buffer->name + " is read at two places");
     }
     return Status();
@@ -136,8 +166,15 @@ class Padder {
   bool IsPadded(const std::vector<PrimExpr>& indices) const {
     return std::any_of(indices.begin(), indices.end(), [&](const PrimExpr& index) {
       const auto var = AsRef<PrimVarNode>(index);
-      return var && extents_.count(var) != 0;
+      return (var && extents_.count(var) != 0) || PaddedPanels(index);
     });
+  }
+  // The number of panels that a quotient counts after the padding; nothing for another index, or where nothing changes.
+  std::optional<PrimExpr> PaddedPanels(const PrimExpr& index) const {
+    const std::optional<PanelIndex> panel = PanelIndexOf(index);
+    if (!panel || !panel->is_quotient || extents_.count(panel->var) == 0) return {};
+    arith::Analyzer analyzer;
+    return analyzer.Simplify(FloorDiv(extents_.at(panel->var), IntImm(panel->var->dtype, panel->width)));
   }
 
   Buffer Padded(const Buffer& buffer, const std::vector<PrimExpr>& indices) {
@@ -145,6 +182,7 @@ class Padder {
     for (size_t d = 0; d < shape.size(); ++d) {
       const auto var = AsRef<PrimVarNode>(indices[d]);
       if (var && extents_.count(var) != 0) shape[d] = extents_.at(var);
+      if (const std::optional<PrimExpr> panels = PaddedPanels(indices[d])) shape[d] = *panels;
     }
     std::string name = state_.FreshBufferName(buffer->name + "_pad");
     while (std::any_of(allocated_.begin(), allocated_.end(), [&](const Buffer& b) { return b->name == name; })) {
@@ -174,6 +212,7 @@ class Padder {
       extents.push_back(extent);
       at.push_back(var);
       if (iter != nullptr && fills) inside = Both(inside, PrimExpr(var) < iter->domain.extent);
+      if (fills && PaddedPanels(indices[d])) inside = Both(inside, PrimExpr(var) < from->shape[d]);
     }
     PrimExpr value = Make<BufferLoadNode>(from, at);
     if (fills) value = IfThenElse(inside, value, MakeConst(from->dtype, 0));

@@ -42,6 +42,19 @@ PrimFunc BatchedMatmul(PrimExpr batch, PrimExpr m, PrimExpr k, PrimExpr n) {
   return te::CreatePrimFunc({a, b, c});
 }
 
+PrimFunc PanelProduct(PrimExpr m) {
+  const te::Tensor a = te::Placeholder({m, Int64(20)}, kFloat, "A");
+  const te::Tensor b = te::Placeholder({Int64(3), Int64(20), Int64(16)}, kFloat, "B");
+  const IterVar r = te::ReduceAxis(Int64(20), "k");
+  const te::Tensor c = te::Compute(
+      {m, Int64(40)},
+      [&](const Indices& i) {
+        return te::Sum(a(i[0], r->var) * b(FloorDiv(i[1], Int64(16)), r->var, FloorMod(i[1], Int64(16))), {r});
+      },
+      "matmul");
+  return te::CreatePrimFunc({a, b, c});
+}
+
 PrimFunc Conv(PrimExpr n, int64_t ci, int64_t h, int64_t co, int64_t ks, int64_t stride, int64_t pad) {
   const PrimExpr out = Int64((h + 2 * pad - ks) / stride + 1);
   const te::Tensor x = te::Placeholder({n, Int64(ci), Int64(h), Int64(h)}, kFloat, "X");
@@ -323,6 +336,7 @@ std::vector<Case> AllCases() {
        BatchedMatmul(N(), c(7), c(5), c(18)),
        1,
        {{{3, 7, 5}, {3, 5, 18}, {3, 7, 18}}, {{1, 7, 5}, {1, 5, 18}, {1, 7, 18}}}},
+      {"product with panels", PanelProduct(N()), 1, {{{5, 20}, {3, 20, 16}, {5, 40}}, {{1, 20}, {3, 20, 16}, {1, 40}}}},
       {"convolution, padded",
        Conv(N(), 2, 8, 7, 3, 1, 1),
        1,

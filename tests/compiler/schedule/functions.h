@@ -23,6 +23,8 @@ ir::PrimExpr N();  // the symbolic dimension that cases share within one functio
 // relu(A[m, k] B[k, n] + bias[n]), or A B alone.
 ir::PrimFunc Dense(ir::PrimExpr m, ir::PrimExpr k, ir::PrimExpr n, bool epilogue);
 ir::PrimFunc BatchedMatmul(ir::PrimExpr b, ir::PrimExpr m, ir::PrimExpr k, ir::PrimExpr n);
+// A[m, 20] times 40 columns in panels of 16.
+ir::PrimFunc PanelProduct(ir::PrimExpr m);
 // relu(conv(X[n, ci, h, h], W[co, ci, ks, ks]) + bias[co]), padded.
 ir::PrimFunc Conv(ir::PrimExpr n, int64_t ci, int64_t h, int64_t co, int64_t ks, int64_t stride, int64_t pad);
 // Windows of three over each of height and width that is not 1, channels in blocks of 16.

@@ -15,6 +15,7 @@ using ir::Int64;
 using ir::Max;
 using ir::PrimExpr;
 using testing::Dense;
+using testing::PanelProduct;
 
 struct Illegal {
   const char* name;
@@ -375,6 +376,11 @@ std::vector<Illegal> BlockCases() {
          s.PadEinsum(s.GetBlock("matmul"), {6, 16, 1});
        },
        "block \"matmul\"", "pad first"},
+      {"pad_einsum: half a panel", PanelProduct(Int64(13)), Nothing,
+       [](Schedule& s) {
+         s.PadEinsum(s.GetBlock("matmul"), {1, 24, 1});
+       },
+       "block \"matmul\"", "B is not indexed by iteration variables alone"},
       {"tensorize: no such intrinsic", plain, Nothing, [](Schedule& s) { s.Tensorize(L(s, "matmul", 0), "gemm"); },
        "loop i0 (12) around block \"matmul\"", "no intrinsic \"gemm\" is registered"},
       {"tensorize: another number of loops", plain, decomposed,

@@ -126,6 +126,7 @@ class RandomPrimitives {
     multiples[rank - 3] = 2 + 2 * static_cast<int64_t>(Below(2));
     multiples[rank - 2] = 4;
     multiples[rank - 1] = 1 + static_cast<int64_t>(Below(3));
+    if (Below(4) == 0) multiples[rank - 2] = 16;  // whole panels
     Schedule padded = s;
     padded.PadEinsum(block, multiples);
     if (padded.status().ok()) s = std::move(padded);
