@@ -37,6 +37,8 @@ constexpr std::array kRules = {
 
 constexpr std::array kCudaRules = {
     kRules[0],
+    ScheduleRule{"cuda_matmul", "a matrix product: tiles of both factors in shared memory, sums in registers",
+                 MatchesCudaMatmul, ApplyCudaMatmul},
     ScheduleRule{"cuda_reduction", "long reductions of few elements: a block of threads for each element",
                  MatchesCudaReduction, ApplyCudaReduction},
     ScheduleRule{"cuda_threads", "the independent iterations as the threads of a grid, the others within a thread",

@@ -30,6 +30,9 @@ std::vector<BlockName> ApplyTile(Schedule& schedule, const BlockSite& block, con
 // rows.cc
 Match<> MatchesRows(const ScheduleState& state, const BlockSite& block, const Target& target);
 std::vector<BlockName> ApplyRows(Schedule& schedule, const BlockSite& block, const Target& target);
+// cuda_matmul.cc
+Match<> MatchesCudaMatmul(const ScheduleState& state, const BlockSite& site, const Target& target);
+std::vector<BlockName> ApplyCudaMatmul(Schedule& schedule, const BlockSite& site, const Target& target);
 // cuda_threads.cc
 Match<> MatchesCudaThreads(const ScheduleState& state, const BlockSite& site, const Target& target);
 std::vector<BlockName> ApplyCudaThreads(Schedule& schedule, const BlockSite& site, const Target& target);

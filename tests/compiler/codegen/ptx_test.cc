@@ -3,35 +3,24 @@
 // it takes and the spills. INGOT_LONG_TESTS=1 takes every case in place of the first of each operator, and all PTX.
 #include <doctest/doctest.h>
 
-#include <unistd.h>
-
-#include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <set>
-#include <sstream>
 #include <utility>
 
-#include "compiler/codegen/ptx.h"
 #include "compiler/op/infer.h"
 #include "compiler/op/reference.h"
-#include "compiler/schedule/default_schedule.h"
-#include "compiler/transform/tensor/lowered.h"
-#include "tests/compiler/codegen/jit.h"
+#include "tests/compiler/codegen/ptx_run.h"
 #include "tests/compiler/op/cases.h"
-#include "tests/compiler/op/run_implementations.h"
-#include "tests/cuda_standin/machine.h"
 
 namespace ingot::codegen {
 namespace {
 
 using op::OpCase;
 using op::ReferenceTensor;
+using testing::Assemble, testing::Assembled, testing::HasPtxas, testing::RunImage, testing::Sm, testing::SourceOf;
 
 // Cases behind an operator's first one that the short form takes, too: bytes at places that no vector access may have,
 // elements at places from a table in memory that a thread has for itself, and loops of less than no iteration.
@@ -50,66 +39,12 @@ std::vector<KernelSource>& Compiled() {
   return sources;
 }
 
-Target Sm(const char* name) { return ParseTarget(std::string("cuda:") + name)->variants.at(0); }
-
-Result<KernelSource> SourceOf(const ir::PrimFunc& function, const Target& target) {
-  INGOT_ASSIGN_OR_RETURN(const schedule::ScheduledFunction scheduled, schedule::ApplyDefaultSchedule(function, target));
-  INGOT_ASSIGN_OR_RETURN(ir::PrimFunc lowered, transform::LowerPrimFunc(scheduled.function, target));
-  INGOT_ASSIGN_OR_RETURN(KernelDescription description, DescribeKernel("kernel", function));
-  return KernelSource{"kernel", std::move(lowered), std::move(description)};
-}
-
-Result<ptx::LaunchConfig> ConfigOf(const PtxLaunch& launch, const std::vector<int64_t>& ints) {
-  ptx::LaunchConfig config;
-  for (size_t i = 0; i < 3; ++i) {
-    INGOT_ASSIGN_OR_RETURN(config.grid[i], launch.grid[i].Evaluate(ints));
-    INGOT_ASSIGN_OR_RETURN(config.block[i], launch.block[i].Evaluate(ints));
-  }
-  return config;
-}
-
-Status RunImage(const KernelSource& source, const PtxImage& image, op::KernelArguments& arguments) {
-  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> ints, op::IntsOf(source.lowered, arguments));
-  ptx::Machine machine({.sm = 80, .orders = {ptx::WarpOrder::kLowestFirst, ptx::WarpOrder::kRandom}});
-  INGOT_ASSIGN_OR_RETURN(const ptx::ModuleId module, machine.LoadModule(image.ptx));
-  const auto allocate = [&](int64_t bytes) { return machine.Allocate(std::max<int64_t>(bytes, 1)); };
-  ptx::Arguments words;
-  std::vector<uint64_t> addresses;
-  for (size_t i = 0; i < arguments.bytes.size(); ++i) {
-    const op::Bytes& bytes = arguments.bytes[i];
-    INGOT_ASSIGN_OR_RETURN(const uint64_t address, allocate(std::ssize(bytes)));
-    if (i < arguments.num_inputs) INGOT_RETURN_IF_ERROR(machine.Write(address, bytes.data(), std::ssize(bytes)));
-    words.Add(address);
-    addresses.push_back(address);
-  }
-  for (const int64_t value : ints) words.Add(value);
-  INGOT_ASSIGN_OR_RETURN(const int64_t workspace_bytes, image.kernels[0].workspace.Evaluate(ints));
-  INGOT_ASSIGN_OR_RETURN(const uint64_t workspace, allocate(workspace_bytes));
-  const std::array<int64_t, 3> no_failure{};
-  INGOT_ASSIGN_OR_RETURN(const uint64_t failure, allocate(sizeof no_failure));
-  INGOT_RETURN_IF_ERROR(machine.Write(failure, no_failure.data(), sizeof no_failure));
-  words.Add(workspace).Add(failure);
-  for (const PtxLaunch& launch : image.kernels[0].launches) {
-    INGOT_ASSIGN_OR_RETURN(const ptx::LaunchConfig config, ConfigOf(launch, ints));
-    if (std::ranges::find(config.grid, 0) != std::end(config.grid)) continue;
-    INGOT_RETURN_IF_ERROR(machine.Launch(module, launch.entry, config, words).status());
-  }
-  std::array<int64_t, 3> failed{};
-  INGOT_RETURN_IF_ERROR(machine.Read(failed.data(), failure, sizeof failed));
-  if (failed != no_failure) return Status(StatusCode::kFailed, "the kernel failed");
-  for (size_t i = arguments.num_inputs; i < arguments.bytes.size(); ++i) {
-    op::Bytes& bytes = arguments.bytes[i];
-    INGOT_RETURN_IF_ERROR(machine.Read(bytes.data(), addresses[i], std::ssize(bytes)));
-  }
-  return Status();
-}
-
 Status RunPtx(const ir::PrimFunc& function, op::KernelArguments& arguments) {
   const Target target = Sm("sm_80");
   INGOT_ASSIGN_OR_RETURN(const KernelSource source, SourceOf(function, target));
   INGOT_ASSIGN_OR_RETURN(const PtxImage image, CompilePtx({&source, 1}, target));
   Compiled().push_back(source);
-  return RunImage(source, image, arguments);
+  return RunImage(source, image, arguments).status();
 }
 
 bool Check(const OpCase& c, const ir::PrimVar& symbolic) {
@@ -207,7 +142,7 @@ Result<std::vector<int32_t>> RunSteps(const KernelSource& source, const PtxImage
     arguments.bytes.emplace_back(static_cast<size_t>(bytes));
     std::memcpy(arguments.bytes.back().data(), values->data(), static_cast<size_t>(bytes));
   }
-  INGOT_RETURN_IF_ERROR(RunImage(source, image, arguments));
+  INGOT_RETURN_IF_ERROR(RunImage(source, image, arguments).status());
   std::memcpy(y.data(), arguments.bytes[1].data(), static_cast<size_t>(bytes));
   return y;
 }
@@ -270,17 +205,9 @@ TEST_CASE("threads need every barrier between their loops") {
   CHECK(barriers == 2);
 }
 
-std::string PtxasPath() {
-  for (const char* path : {"/usr/local/cuda/bin/ptxas", "/usr/bin/ptxas"}) {
-    if (access(path, X_OK) == 0) return path;
-  }
-  return "";
-}
-
 // It comes behind the test above, whose kernels it takes.
 TEST_CASE("ptxas takes the kernels of operators, and finds registers for them") {
-  const std::string ptxas = PtxasPath();
-  if (ptxas.empty() || Compiled().empty()) {
+  if (!HasPtxas() || Compiled().empty()) {
     std::puts("SKIP: ptxas takes the kernels of operators: no ptxas, or no kernels");
     return;
   }
@@ -292,38 +219,17 @@ TEST_CASE("ptxas takes the kernels of operators, and finds registers for them") 
     sources.push_back(all[i * all.size() / count]);
     sources.back().name = "k" + std::to_string(i);
   }
-  const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("ingot_ptx_" + std::to_string(getpid()));
-  std::filesystem::create_directories(folder);
   for (const char* sm : {"sm_80", "sm_90"}) {
     CAPTURE(std::string(sm));
     const Result<PtxImage> image = CompilePtx(sources, Sm(sm));
     REQUIRE_MESSAGE(image.ok(), image.status().message());
-    std::ofstream(folder / "kernels.ptx") << image->ptx;
-    const std::string log = (folder / "log").string();
-    const std::string command = ptxas + " -v -arch=" + sm + " " + (folder / "kernels.ptx").string() + " -o " +
-                                (folder / "cubin").string() + " >" + log + " 2>&1";
-    const int code = std::system(command.c_str());
-    std::ifstream file(log);
-    std::string line, errors;
-    int kernels = 0, most_spilled = 0, most_registers = 0;
-    while (std::getline(file, line)) {
-      if (line.find("error") != std::string::npos || line.find("fatal") != std::string::npos) errors += line + "\n";
-      if (line.find("spill stores") != std::string::npos) {
-        most_spilled = std::max(most_spilled, std::atoi(line.c_str() + line.find(',') + 1));
-      }
-      const size_t used = line.find("Used ");
-      if (used == std::string::npos) continue;
-      ++kernels;
-      most_registers = std::max(most_registers, std::atoi(line.c_str() + used + 5));
-    }
-    CHECK_MESSAGE(code == 0, errors);
-    CHECK(kernels >= std::ssize(sources));
-    CHECK(most_spilled <= kMostSpilled);
-    MESSAGE(std::string(sm), ": ", kernels, " launches, at most ", most_registers, " registers, ", most_spilled,
-            " bytes spilled");
+    const Assembled made = Assemble(image->ptx, sm);
+    CHECK_MESSAGE(made.is_ok, made.errors);
+    CHECK(made.launches >= std::ssize(sources));
+    CHECK(made.most_spilled <= kMostSpilled);
+    MESSAGE(std::string(sm), ": ", made.launches, " launches, at most ", made.most_registers, " registers, ",
+            made.most_spilled, " bytes spilled");
   }
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

@@ -1,0 +1,358 @@
+// Matrix products by the rule cuda_matmul on the GPU that is not there, beside the interpreter of the function as it was
+// before its schedule: random sizes around those of the tiles, fixed and symbolic, every dtype, batches, factors in any
+// order of axes, epilogues. The numbers are small integers, so that sums are exact in any order and results equal bit
+// for bit. INGOT_LONG_TESTS=1 takes 400 products in place of 40.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "compiler/interp/interpreter.h"
+#include "compiler/op/reference.h"
+#include "compiler/schedule/default_schedule.h"
+#include "compiler/te/tensor.h"
+#include "tests/compiler/codegen/ptx_run.h"
+
+namespace ingot::codegen {
+namespace {
+
+using ir::Int64;
+using ir::PrimExpr;
+using testing::Assemble, testing::Assembled, testing::HasPtxas, testing::RunImage, testing::Sm, testing::SourceOf;
+
+// out[.., m, n], or [.., n, m], = sum over k of a * b, with a bias for each column, cast and clipped from below.
+struct Product {
+  int64_t batch, m, n, k;  // batch 0: there is none
+  DataType dtype = DataType::Float(32), sum_dtype = DataType::Float(32);
+  bool a_turned = false, b_turned = false, out_turned = false;
+  bool b_shared = false;  // by all batches
+  bool b_panels = false;  // b[n / 16, k, n % 16], shared; n is fixed
+  bool has_epilogue = false;
+  unsigned symbolic = 0;  // bits: batch, m, n, k
+  std::string Text() const {
+    std::string text = dtype.ToString() + "->" + sum_dtype.ToString();
+    for (const int64_t size : {batch, m, n, k}) text += " " + std::to_string(size);
+    return text + (a_turned ? " a^T" : "") + (b_turned ? " b^T" : "") + (out_turned ? " out^T" : "") +
+           (b_shared ? " b shared" : "") + (b_panels ? " b in panels" : "") + (has_epilogue ? " epilogue" : "") +
+           " symbolic " + std::to_string(symbolic);
+  }
+};
+
+constexpr int64_t kPanel = 16;
+
+struct Built {
+  ir::PrimFunc function;
+  std::vector<std::vector<int64_t>> dims;  // of the buffers, the result's last
+  std::vector<DataType> dtypes;
+};
+
+Built Build(const Product& p) {
+  const auto size = [&](int64_t value, unsigned bit, const char* name) {
+    return (p.symbolic >> bit & 1u) != 0 ? PrimExpr(ir::MakePrimVar(name)) : Int64(value);
+  };
+  const PrimExpr batch = size(p.batch, 0, "b"), m = size(p.m, 1, "m"), n = size(p.n, 2, "n"), k = size(p.k, 3, "k");
+  const auto in_order = [&](auto x, auto y, auto of_batch, bool turned, bool has_batch) {
+    std::vector<decltype(x)> all{turned ? y : x, turned ? x : y};
+    if (has_batch) all.insert(all.begin(), of_batch);
+    return all;
+  };
+  const bool has_batch = p.batch > 0, b_has_batch = has_batch && !p.b_shared && !p.b_panels;
+  const std::vector<int64_t> panels = {(p.n + kPanel - 1) / kPanel, p.k, kPanel};
+  const te::Tensor a = te::Placeholder(in_order(m, k, batch, p.a_turned, has_batch), p.dtype, "A");
+  const te::Tensor b = p.b_panels ? te::Placeholder({Int64(panels[0]), k, Int64(kPanel)}, p.dtype, "B")
+                                  : te::Placeholder(in_order(k, n, batch, p.b_turned, b_has_batch), p.dtype, "B");
+  const te::Tensor bias = te::Placeholder({n}, p.sum_dtype, "bias");
+  const ir::IterVar r = te::ReduceAxis(k, "k");
+  const std::vector<PrimExpr> shape = in_order(m, n, batch, p.out_turned, has_batch);
+  const size_t at = has_batch ? 1 : 0;
+  const auto row = [&](const te::Indices& i) { return i[at + (p.out_turned ? 1 : 0)]; };
+  const auto column = [&](const te::Indices& i) { return i[at + (p.out_turned ? 0 : 1)]; };
+  te::Tensor out = te::Compute(
+      shape,
+      [&](const te::Indices& i) {
+        const PrimExpr rk = r->var, at = column(i);
+        const PrimExpr weight = p.b_panels ? b(ir::FloorDiv(at, Int64(kPanel)), rk, ir::FloorMod(at, Int64(kPanel)))
+                                           : b(in_order(rk, at, i[0], p.b_turned, b_has_batch));
+        return te::Sum(
+            ir::Cast(p.sum_dtype, a(in_order(row(i), rk, i[0], p.a_turned, has_batch))) * ir::Cast(p.sum_dtype, weight),
+            {r});
+      },
+      "matmul");
+  Built built{nullptr, {}, {p.dtype, p.dtype}};
+  built.dims = {in_order(p.m, p.k, p.batch, p.a_turned, has_batch),
+                p.b_panels ? panels : in_order(p.k, p.n, p.batch, p.b_turned, b_has_batch)};
+  std::vector<te::Tensor> args{a, b};
+  if (p.has_epilogue) {
+    const te::Tensor sum = out;
+    const te::Tensor biased = te::Compute(
+        shape, [&](const te::Indices& i) { return sum(i) + bias(std::vector<PrimExpr>{column(i)}); }, "biased");
+    out = te::Compute(
+        shape,
+        [&](const te::Indices& i) { return ir::Cast(p.dtype, ir::Max(biased(i), ir::MakeConst(p.sum_dtype, 0))); },
+        "clipped");
+    args.push_back(bias);
+    built.dims.push_back({p.n});
+    built.dtypes.push_back(p.sum_dtype);
+  }
+  args.push_back(out);
+  built.dims.push_back(in_order(p.m, p.n, p.batch, p.out_turned, has_batch));
+  built.dtypes.push_back(out.dtype());
+  built.function = te::CreatePrimFunc(args);
+  return built;
+}
+
+op::KernelArguments ArgumentsOf(const Built& built, uint64_t seed) {
+  op::KernelArguments arguments{{}, {}, built.dims.size() - 1};
+  for (size_t i = 0; i < built.dims.size(); ++i) {
+    std::mt19937_64 generator(seed * 8 + i);
+    op::ReferenceTensor tensor = op::NewReference(built.dtypes[i], built.dims[i]);
+    const int64_t count = op::CountOf(built.dims[i]), least = built.dtypes[i].is_uint() ? 0 : -2;
+    for (int64_t e = 0; i + 1 < built.dims.size() && e < count; ++e) {
+      op::SetNumber(tensor, e, static_cast<double>(least + static_cast<int64_t>(generator() % 5)));
+    }
+    const std::vector<std::byte> packed = op::PackReference(tensor);
+    arguments.tensors.push_back(std::move(tensor));
+    arguments.bytes.emplace_back(packed.begin(), packed.end());
+  }
+  std::ranges::fill(arguments.bytes.back(), std::byte{0xaa});  // what is not written shows
+  return arguments;
+}
+
+// What keeps the rule away; empty: nothing.
+std::string KeepsAway(const ir::PrimFunc& function) {
+  const Result<schedule::ScheduledFunction> scheduled = schedule::ApplyDefaultSchedule(function, Sm("sm_80"));
+  if (!scheduled.ok()) return std::string(scheduled.status().message());
+  for (const schedule::RuleAnswer& answer : scheduled->answers) {
+    if (answer.rule != std::string("cuda_matmul") || answer.block != "matmul") continue;
+    return answer.is_scheduled() ? "" : answer.why_not();
+  }
+  return "nobody asked it";
+}
+
+// The result of the function as it is. Its sum of nothing is what no loop starts: there, it is one of a single 0.
+Result<op::Bytes> Expected(const Product& p, uint64_t seed) {
+  Product whole = p;
+  whole.k = std::max<int64_t>(p.k, 1);
+  const Built built = Build(whole);
+  op::KernelArguments arguments = ArgumentsOf(built, seed);
+  for (size_t i = 0; p.k == 0 && i < 2; ++i) std::ranges::fill(arguments.bytes[i], std::byte{0});
+  std::vector<interp::HostBuffer> buffers;
+  for (size_t i = 0; i < built.dims.size(); ++i) {
+    buffers.push_back({built.dtypes[i], built.dims[i], arguments.bytes[i], i < arguments.num_inputs});
+  }
+  INGOT_RETURN_IF_ERROR(interp::Interpret(built.function, buffers, {}, {.check_races = false}));
+  return std::move(arguments.bytes.back());
+}
+
+// What is wrong with the product on the GPU that is not there; empty: nothing. The kernel is added to `sources`.
+std::string Wrong(const Product& p, uint64_t seed, std::vector<KernelSource>& sources) {
+  const Built built = Build(p);
+  op::KernelArguments arguments = ArgumentsOf(built, seed);
+  const Result<op::Bytes> expected = Expected(p, seed);
+  if (!expected.ok()) return std::string(expected.status().message());
+  const Result<KernelSource> source = SourceOf(built.function, Sm("sm_80"));
+  if (!source.ok()) return std::string(source.status().message());
+  const Result<PtxImage> image = CompilePtx({&*source, 1}, Sm("sm_80"));
+  if (!image.ok()) return std::string(image.status().message());
+  sources.push_back(*source);
+  const Result<ptx::LaunchCounts> counts = RunImage(*source, *image, arguments);
+  if (!counts.ok()) return std::string(counts.status().message());
+  return std::ranges::equal(arguments.bytes.back(), *expected) ? "" : "another result";
+}
+
+Product RandomProduct(std::mt19937_64& generator) {
+  const auto below = [&](uint64_t n) { return static_cast<size_t>(generator() % n); };
+  const DataType f16 = DataType::Float(16), f32 = DataType::Float(32), f64 = DataType::Float(64),
+                 bf16 = DataType::Bfloat16();
+  const std::vector<std::pair<DataType, DataType>> dtypes = {{f32, f32},
+                                                             {f32, f32},
+                                                             {f32, f32},
+                                                             {f16, f32},
+                                                             {bf16, f32},
+                                                             {f64, f64},
+                                                             {f16, f16},
+                                                             {DataType::Int(8), DataType::Int(32)},
+                                                             {DataType::UInt(8), DataType::Int(32)},
+                                                             {DataType::Int(32), DataType::Int(32)},
+                                                             {DataType::Int(64), DataType::Int(64)},
+                                                             {DataType::Int(16), DataType::Int(16)},
+                                                             {DataType::UInt(32), DataType::UInt(32)}};
+  const int64_t sizes[] = {0, 1, 2, 7, 8, 16, 17, 31, 32, 33, 48, 63, 64, 65, 80, 100, 127, 128, 129};
+  const auto size = [&] { return sizes[below(std::size(sizes))]; };
+  Product p{};
+  p.batch = below(3) == 0 ? static_cast<int64_t>(1 + below(3)) : 0;
+  p.m = size();
+  p.n = size();
+  p.k = size();
+  std::tie(p.dtype, p.sum_dtype) = dtypes[below(dtypes.size())];
+  p.a_turned = below(2) == 0;
+  p.b_turned = below(2) == 0;
+  p.out_turned = below(4) == 0;
+  p.b_shared = below(2) == 0;
+  p.has_epilogue = below(2) == 0;
+  p.symbolic = below(2) == 0 ? 0 : static_cast<unsigned>(below(16));
+  p.b_panels = p.n >= 8 && below(5) == 0;
+  if (p.b_panels) p.symbolic &= ~4u;
+  // A fixed size that the rule declines is a symbolic one.
+  const int64_t fixed[] = {p.m, p.n, p.k};
+  for (unsigned i = 0; i < 3; ++i) p.symbolic |= fixed[i] < 8 ? 2u << i : 0;
+  if (p.batch == 0) p.symbolic &= ~1u;
+  return p;
+}
+
+// In bytes of a thread. ptxas keeps so much of a few products in memory for sm_80 while it gives them 64 registers of 255:
+// its own choice, not a want of registers.
+constexpr int kMostSpilled = 16;
+
+// ptxas takes the kernels for both architectures, and finds registers for them.
+void CheckAssembled(const std::vector<KernelSource>& some) {
+  if (!HasPtxas()) {
+    std::puts("SKIP: ptxas takes the kernels of matrix products: no ptxas");
+    return;
+  }
+  std::vector<KernelSource> sources = some;
+  for (size_t i = 0; i < sources.size(); ++i) sources[i].name = "k" + std::to_string(i);
+  for (const char* sm : {"sm_80", "sm_90"}) {
+    CAPTURE(std::string(sm));
+    const Result<PtxImage> image = CompilePtx(sources, Sm(sm));
+    REQUIRE_MESSAGE(image.ok(), image.status().message());
+    const Assembled made = Assemble(image->ptx, sm);
+    CHECK_MESSAGE(made.is_ok, made.errors);
+    CHECK(made.launches >= std::ssize(sources));
+    CHECK(made.most_spilled <= kMostSpilled);
+    MESSAGE(std::string(sm), ": ", made.launches, " launches, at most ", made.most_registers, " registers, ",
+            made.most_spilled, " bytes spilled");
+  }
+}
+
+TEST_CASE("matrix products in tiles on the stand-in GPU are those of the interpreter") {
+  const size_t count = std::getenv("INGOT_LONG_TESTS") != nullptr ? 400 : 40;
+  std::mt19937_64 generator(21);
+  std::vector<KernelSource> sources;
+  for (size_t i = 0; i < count; ++i) {
+    const Product p = RandomProduct(generator);
+    CAPTURE(p.Text());
+    CHECK(KeepsAway(Build(p).function) == "");
+    CHECK(Wrong(p, i, sources) == "");
+  }
+  CheckAssembled(sources);
+}
+
+Product Plain(int64_t m, int64_t n, int64_t k) {
+  Product p{};
+  p.m = m;
+  p.n = n;
+  p.k = k;
+  return p;
+}
+
+// How often each warp touches memory, of the default schedule with the rule and without it.
+TEST_CASE("tiles read memory less often, and shared memory without conflicts") {
+  const auto counts_of = [](const ir::PrimFunc& function, const Built& built, bool with_rule) {
+    const Target target = Sm("sm_80");
+    std::vector<schedule::ScheduleRule> rules;
+    for (const schedule::ScheduleRule& rule : schedule::DefaultRules(Target::Kind::kCuda)) {
+      if (with_rule || rule.name != std::string("cuda_matmul")) rules.push_back(rule);
+    }
+    const Result<schedule::ScheduledFunction> scheduled = schedule::ApplySchedule(function, target, rules, {});
+    REQUIRE(scheduled.ok());
+    const Result<KernelSource> source = SourceOf(schedule::MarkScheduled(scheduled->function), target);
+    REQUIRE_MESSAGE(source.ok(), source.status().message());
+    const Result<PtxImage> image = CompilePtx({&*source, 1}, target);
+    REQUIRE_MESSAGE(image.ok(), image.status().message());
+    op::KernelArguments arguments = ArgumentsOf(built, 1);
+    const Result<ptx::LaunchCounts> counts =
+        RunImage(*source, *image, arguments, {.orders = {ptx::WarpOrder::kLowestFirst}, .count_accesses = true});
+    REQUIRE_MESSAGE(counts.ok(), counts.status().message());
+    return *counts;
+  };
+  for (const bool turned : {false, true}) {
+    Product p = Plain(256, 256, 64);
+    p.b_turned = turned;
+    const Built built = Build(p);
+    const ptx::LaunchCounts before = counts_of(built.function, built, false);
+    const ptx::LaunchCounts after = counts_of(built.function, built, true);
+    MESSAGE(std::string(turned ? "b^T: " : "b: "), before.global_sectors, " sectors before, ", after.global_sectors,
+            " after; ", before.warp_instructions, " instructions before, ", after.warp_instructions, " after; ",
+            after.shared_requests, " accesses of shared memory in ", after.shared_wavefronts, " passes");
+    CHECK(after.global_sectors * 8 < before.global_sectors);
+    CHECK(after.warp_instructions * 2 < before.warp_instructions);
+    // An access of 16 bytes by each lane takes four passes.
+    CHECK(after.shared_wavefronts <= 4 * after.shared_requests);
+  }
+}
+
+// Without a barrier, or with a bound shifted by one, the kernel is refused by the stand-in or gives another result. Three
+// mutants mean the same: two make one more iteration of the steps that are no whole tile, which adds zeros, and one reads
+// a neighbour in place of the padding into a column that is not stored, in rows that are never the last.
+constexpr int kEquivalentBounds = 3;
+// Behind the sums of those steps, which one iteration makes at most.
+constexpr int kEquivalentBarriers = 1;
+TEST_CASE("mistakes in the kernel of a matrix product show") {
+  // Together they have their last row, column and step in each copy of the unrolled loops; k has no whole tile, or
+  // nothing else.
+  const int64_t sizes[][3] = {{70, 65, 34}, {87, 82, 39}, {104, 99, 41}, {121, 116, 45}, {66, 67, 7}, {65, 67, 32}};
+  struct Run {
+    op::KernelArguments arguments;
+    op::Bytes expected;
+  };
+  std::vector<Run> runs;
+  ir::PrimFunc function;
+  for (const auto& [m, n, k] : sizes) {
+    Product p = Plain(m, n, k);
+    p.symbolic = 14;
+    const Built built = Build(p);
+    if (!function) function = built.function;
+    const Result<op::Bytes> expected = Expected(p, 1);
+    REQUIRE(expected.ok());
+    runs.push_back({ArgumentsOf(built, 1), *expected});
+  }
+  const Result<KernelSource> source = SourceOf(function, Sm("sm_80"));
+  REQUIRE_MESSAGE(source.ok(), source.status().message());
+  const Result<PtxImage> image = CompilePtx({&*source, 1}, Sm("sm_80"));
+  REQUIRE(image.ok());
+  const auto is_right = [&](const std::string& ptx) {
+    PtxImage mutant = *image;
+    mutant.ptx = ptx;
+    return std::ranges::all_of(runs, [&](const Run& run) {
+      op::KernelArguments own = run.arguments;
+      return RunImage(*source, mutant, own).ok() && std::ranges::equal(own.bytes.back(), run.expected);
+    });
+  };
+  REQUIRE(is_right(image->ptx));
+  const std::string& text = image->ptx;
+  int barriers = 0, idle_barriers = 0, bounds = 0, survivors = 0;
+  for (size_t start = 0; start < text.size();) {
+    const size_t end = std::min(text.find('\n', start), text.size());
+    const std::string line = text.substr(start, end - start);
+    CAPTURE(line);
+    const auto is_caught = [&](const std::string& instead) {
+      return !is_right(text.substr(0, start) + instead + text.substr(end));
+    };
+    if (line.find("bar.sync") != std::string::npos) {
+      ++barriers;
+      idle_barriers += is_caught("") ? 0 : 1;
+    }
+    constexpr const char* kBounds[][2] = {{".lt.", ".le."}, {".le.", ".lt."}, {".gt.", ".ge."}, {".ge.", ".gt."}};
+    for (const auto& [from, to] : kBounds) {
+      const size_t at = line.find(from);
+      if (line.find("setp") == std::string::npos || at == std::string::npos) continue;
+      ++bounds;
+      const bool is_equal = !is_caught(std::string(line).replace(at, 4, to));
+      survivors += is_equal ? 1 : 0;
+      if (is_equal) MESSAGE("means the same with ", std::string(to), ": ", line);
+    }
+    start = end + 1;
+  }
+  MESSAGE(barriers, " barriers, ", bounds, " bounds");
+  CHECK(barriers == 4);
+  CHECK(idle_barriers == kEquivalentBarriers);
+  CHECK(bounds >= 8);
+  CHECK(survivors == kEquivalentBounds);
+}
+
+}  // namespace
+}  // namespace ingot::codegen
