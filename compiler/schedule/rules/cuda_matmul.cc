@@ -174,7 +174,7 @@ class CudaMatmulBuilder {
     s_.ComputeAt(reduction_, columns[0]);
     BuildSums(columns[0]);
     // A thread's part of the result.
-    SpreadTile(rows[1], columns[1], {}, /*vectorizes=*/extents_[1].value_or(1) % kColumns == 0);
+    SpreadTile(rows[1], columns[1], {}, /*vectorizes=*/extents_[1].value_or(1) % tile_columns_ == 0);
     BindBlocks(std::move(batch), rows[0], columns[0]);
     return handled_;
   }
@@ -343,7 +343,8 @@ class CudaMatmulBuilder {
     s_.Reorder({parts[1], parts[0], parts[2]});
     s_.Bind(parts[1], "threadIdx.x");
     s_.Unroll(parts[0]);
-    if (lanes > 1 && !is_turned) {
+    // A condition of the padding is one for all of them when they are simplified one by one, of a vector it is one for each.
+    if (lanes > 1 && !is_turned && panels < 0 && *row % (elements / kTileDepth) == 0) {
       s_.Vectorize(parts[2]);
     } else {
       s_.Unroll(parts[2]);
