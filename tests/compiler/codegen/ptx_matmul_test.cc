@@ -203,8 +203,8 @@ Product RandomProduct(std::mt19937_64& generator) {
   return p;
 }
 
-// In bytes of a thread. ptxas keeps so much of a few products in memory for sm_80 while it gives them 64 registers of 255:
-// its own choice, not a want of registers.
+// In bytes of a thread. ptxas keeps so much of a few products in memory while it leaves registers unused: its own choice,
+// not a want of registers.
 constexpr int kMostSpilled = 16;
 
 // ptxas takes the kernels for both architectures, and finds registers for them.
