@@ -1,4 +1,6 @@
 // The C API, first part: status, instance, executable, functions and types. Calls are vm/api/c_api_call.cc.
+#include <cstring>
+
 #include "runtime/dlpack.h"
 #include "runtime/version.h"
 #include "vm/api/c_api_types.h"
@@ -113,6 +115,18 @@ Status OpenWith(ingot_instance* instance, const ingot_open_options* options, ing
 }
 
 }  // namespace
+
+Status CopyOptionBytes(const void* given, void* defaults, size_t size_bytes) {
+  if (given == nullptr) return Status();
+  size_t given_bytes = 0;
+  std::memcpy(&given_bytes, given, sizeof given_bytes);
+  if (given_bytes < sizeof given_bytes || given_bytes > size_bytes) {
+    return Status(StatusCode::kInvalidArgument, "struct_size of an options struct is not one of this library's");
+  }
+  std::memcpy(defaults, given, given_bytes);
+  std::memcpy(defaults, &size_bytes, sizeof size_bytes);
+  return Status();
+}
 
 ingot_status* ToStatus(Status status, const vm::FailurePlace* place) {
   if (status.ok()) return nullptr;

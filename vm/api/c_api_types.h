@@ -116,17 +116,12 @@ Status CheckResultCount(const ingot_function* function, const ingot_value* resul
 Status ViewTensors(const ingot_dl_tensor* const* tensors, size_t count, const char* what,
                    std::vector<TensorView>* views);
 
-// Copies an options struct of this or an older version of the header; fields that an older one lacks keep the defaults.
+// Copies an options struct of this or an older version of the header, which begins with its size; fields that an older
+// one lacks keep the defaults.
+Status CopyOptionBytes(const void* given, void* defaults, size_t size_bytes);
 template <typename T>
 Result<T> CopyOptions(const T* given, T defaults) {
-  if (given == nullptr) return defaults;
-  if (given->struct_size < sizeof(size_t) || given->struct_size > sizeof(T)) {
-    return Status(StatusCode::kInvalidArgument, "struct_size of an options struct is not one of this library's");
-  }
-  const auto* from = reinterpret_cast<const char*>(given);
-  auto* to = reinterpret_cast<char*>(&defaults);
-  for (size_t i = 0; i < given->struct_size; ++i) to[i] = from[i];
-  defaults.struct_size = sizeof(T);
+  INGOT_RETURN_IF_ERROR(CopyOptionBytes(given, &defaults, sizeof(T)));
   return defaults;
 }
 
