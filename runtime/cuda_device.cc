@@ -39,6 +39,15 @@ class CurrentContext {
   CudaResult result_;
 };
 
+// "PTX 8.0" of a module's text.
+std::string PtxVersionOf(std::string_view text) {
+  constexpr std::string_view kDirective = ".version ";
+  const size_t at = text.find(kDirective);
+  if (at == std::string_view::npos) return "no PTX";
+  text.remove_prefix(at + kDirective.size());
+  return StrCat({"PTX ", text.substr(0, text.find_first_not_of("0123456789."))});
+}
+
 class CudaDevice final : public Device {
  public:
   CudaDevice(int32_t index, const CudaOptions& options, Ref<CudaDriver> driver)
@@ -150,7 +159,8 @@ Status CudaDevice::Initialize(int64_t kept_bytes) {
   int count = 0;
   const CudaResult counted = driver_->DeviceGetCount(&count);
   if (counted != kCudaSuccess || index_ < 0 || index_ >= count) {
-    return Status(StatusCode::kNotFound, {"cuda:", index_, ": no such device; there are ", count});
+    return Status(StatusCode::kNotFound,
+                  {"cuda:", index_, ": no such device; there ", count == 1 ? "is " : "are ", count});
   }
   INGOT_RETURN_IF_ERROR(Check(driver_->DeviceGet(&ordinal_, index_), "cuDeviceGet"));
   int pools = 0, major = 0, minor = 0;
@@ -165,7 +175,7 @@ Status CudaDevice::Initialize(int64_t kept_bytes) {
   char name[128] = {};
   INGOT_RETURN_IF_ERROR(Check(driver_->DeviceGetName(name, sizeof(name) - 1, ordinal_), "cuDeviceGetName"));
   capability_ = 10 * major + minor;
-  description_ = StrCat({name, ", compute capability ", major, ".", minor});
+  description_ = StrCat({name, ", compute capability ", major, ".", minor, ", driver for ", driver_->VersionText()});
   INGOT_RETURN_IF_ERROR(Check(driver_->PrimaryCtxRetain(&context_, ordinal_), "cuDevicePrimaryCtxRetain"));
   const CurrentContext current(*driver_, context_);
   INGOT_RETURN_IF_ERROR(Check(current.result(), "cuCtxPushCurrent"));
@@ -367,7 +377,12 @@ Result<Ref<DeviceImage>> CudaDevice::LoadImage(std::span<const uint8_t> image) {
   CudaModule module = nullptr;
   const CudaResult result = driver_->ModuleLoad(&module, bytes.c_str(), 2, options, values);
   if (result != kCudaSuccess) {
-    const bool cannot = result == kCudaNoBinaryForGpu || result == kCudaUnsupportedPtxVersion;
+    const bool cannot = result == kCudaNoBinaryForGpu;
+    if (result == kCudaUnsupportedPtxVersion) {
+      return Status(StatusCode::kUnsupportedFile,
+                    {"cuda:", index_, ": the driver, one for ", driver_->VersionText(), ", is too old for the code (",
+                     PtxVersionOf(bytes), "): ", driver_->Explain(result)});
+    }
     if (result == kCudaOutOfMemory || CudaDriver::LosesContext(result)) return Check(result, "cuModuleLoadDataEx");
     return Status(cannot ? StatusCode::kUnsupportedFile : StatusCode::kFailed,
                   {"cuda:", index_, ": cuModuleLoadDataEx: ", driver_->Explain(result), log[0] != '\0' ? ": " : "",

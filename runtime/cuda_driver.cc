@@ -20,7 +20,7 @@ Result<Ref<CudaDriver>> CudaDriver::Open(const char* path) {
   }
   const auto find = [&](const char* symbol) { return dlsym(driver->library_, symbol); };
   constexpr int kOldest = 11020;  // CUDA 11.2: pools of memory
-  int version = 0;
+  int& version = driver->version_;
 #define INGOT_CUDA_CALL(member, symbol, parameters) \
   driver->member = reinterpret_cast<decltype(driver->member)>(find(#symbol));
 #include "runtime/cuda_driver.def"
@@ -28,8 +28,8 @@ Result<Ref<CudaDriver>> CudaDriver::Open(const char* path) {
     return Status(StatusCode::kNotFound, {"cuda: ", path, " is no CUDA driver"});
   }
   if (version < kOldest) {
-    return Status(StatusCode::kNotFound, {"cuda: the driver is one for CUDA ", version / 1000, ".", version % 1000 / 10,
-                                          "; 11.2 or later is needed"});
+    return Status(StatusCode::kNotFound,
+                  {"cuda: the driver is one for ", driver->VersionText(), "; CUDA 11.2 or later is needed"});
   }
 #define INGOT_CUDA_CALL(member, symbol, parameters) \
   if (driver->member == nullptr) return Status(StatusCode::kNotFound, {"cuda: the driver has no " #symbol});
@@ -42,6 +42,8 @@ Result<Ref<CudaDriver>> CudaDriver::Open(const char* path) {
 CudaDriver::~CudaDriver() {
   if (library_ != nullptr) dlclose(library_);
 }
+
+std::string CudaDriver::VersionText() const { return StrCat({"CUDA ", version_ / 1000, ".", version_ % 1000 / 10}); }
 
 std::string CudaDriver::Explain(CudaResult error) const {
   const char *name = nullptr, *text = nullptr;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "runtime/ref.h"
@@ -62,6 +63,9 @@ class CudaDriver : public RefCounted {
   static void Destroy(CudaDriver* driver) { delete driver; }
   ~CudaDriver();
 
+  // The newest CUDA that the driver knows: 12040 is CUDA 12.4.
+  int version() const { return version_; }
+  std::string VersionText() const;  // "CUDA 12.4"
   // "CUDA_ERROR_INVALID_VALUE (1): invalid argument".
   std::string Explain(CudaResult error) const;
   // True of errors after which the context can do nothing more.
@@ -73,6 +77,7 @@ class CudaDriver : public RefCounted {
  private:
   CudaDriver() = default;
   void* library_ = nullptr;
+  int version_ = 0;
 };
 
 }  // namespace ingot

@@ -188,8 +188,10 @@ Result<std::unique_ptr<Session>> Session::Open(const SessionOptions& options) {
   }
   if (!options.entry.empty()) INGOT_RETURN_IF_ERROR(session->SelectFunction(options.entry));
   ingot_context_options context = INGOT_CONTEXT_OPTIONS_INIT;
-  INGOT_ASSIGN_OR_RETURN(const DeviceId device, DeviceId::Parse(options.device));
-  context.device = {static_cast<int32_t>(device.kind), device.index};
+  if (!options.device.empty()) {
+    INGOT_ASSIGN_OR_RETURN(const DeviceId device, DeviceId::Parse(options.device));
+    context.device = {static_cast<int32_t>(device.kind), device.index};
+  }
   context.max_memory_bytes = options.max_memory_bytes;
   context.fuel = options.fuel;
   context.deadline_seconds = options.deadline_seconds;

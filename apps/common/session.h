@@ -22,7 +22,7 @@ Status FromC(ingot_status* status);
 struct SessionOptions {
   std::string path;
   std::string entry = "main";  // empty: none yet
-  std::string device = "cpu";  // "cpu", "cuda:0"
+  std::string device;          // "cpu", "cuda:0"; empty: what the file is for
   int threads = 0;
   bool stub_kernels = false;
   int64_t max_memory_bytes = 0;

@@ -10,7 +10,7 @@ namespace ingot::apps {
 inline void AddSessionOptions(CommandLine& line, SessionOptions& options) {
   line.Add("EXE", options.path, "The executable").Required();
   line.Add("--entry", options.entry, "Function to call").ShowDefault();
-  line.Add("--device", options.device, "Where it runs: cpu").ShowDefault();
+  line.Add("--device", options.device, "Where it runs: cpu, cuda:0 (default: what the file is for)").Type("DEVICE");
   line.Add("--weights", options.weights,
            "Weights in the place of the executable's, by name (.safetensors, .npz); it must keep its own")
       .Type("FILE");

@@ -196,11 +196,36 @@ def check_digits(tools, model, data):
     return problem is not None
 
 
+def check_devices(tools, model):
+    """--device chooses the GPU; what a file or a machine lacks is said."""
+    file = tools.compile(model, "cuda:sm_80")
+    runs = [  # tool, options, variables, exit status, a part of what it says
+        ("vm-run", ("--device", "cuda:0"), {}, 0, ""),
+        ("vm-run", ("--device", "cuda:1"), {"INGOT_STANDIN_DEVICES": "2"}, 0, ""),
+        ("vm-run", ("--device", "cuda:1"), {}, 2, "cuda:1: no such device; there is 1"),
+        ("vm-run", ("--device", "cpu"), {}, 4, "there are no kernels for cpu; they are for CUDA: sm_80"),
+        ("vm-run", (), {"LD_LIBRARY_PATH": ""}, 2, "cuda: no driver: libcuda.so.1: cannot open"),
+        ("vm-run", (), {"INGOT_STANDIN_DEVICES": "0"}, 2, "cuda: no GPU: CUDA_ERROR_NO_DEVICE"),
+        ("vm-run", (), {"INGOT_STANDIN_DRIVER": "11010"}, 2, "one for CUDA 11.1; CUDA 11.2 or later is needed"),
+        ("vm-run", (), {"INGOT_STANDIN_MEMORY": "1000"}, 6, "cuda:0: out of memory"),
+        ("vm-bench", ("--device", "cuda:0", "--iters", "1", "--warmup", "0s"), {}, 0, ""),
+    ]
+    problems = 0
+    for tool, options, variables, status, text in runs:
+        inputs = ("--input", "1x1x8x8xf32=zeros")
+        done = subprocess.run([tools.standin / tool, file, *inputs, *options], env={**tools.environment, **variables},
+                              capture_output=True, text=True)
+        if done.returncode != status or text not in done.stderr:
+            problems += 1
+            print(f"{tool} {options} {variables}: {done.returncode}, not {status}: {done.stderr}")
+    return problems
+
+
 def main():
     bin_dir, standin, model, data = (pathlib.Path(argument).resolve() for argument in sys.argv[1:])
     with tempfile.TemporaryDirectory() as folder:
         tools = Tools(bin_dir, standin, pathlib.Path(folder))
-        return check_models(tools) + check_digits(tools, model, data)
+        return check_devices(tools, model) + check_models(tools) + check_digits(tools, model, data)
 
 
 if __name__ == "__main__":

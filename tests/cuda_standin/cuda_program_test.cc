@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 
+#include <cstdlib>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -139,8 +140,7 @@ void Replace(std::string& text, std::string_view what, const std::string& with) 
     text.replace(at, what.size(), with);
 }
 
-Result<std::shared_ptr<const Executable>> Load(const std::string& architecture, bool stubs = false,
-                                               const std::string& kind = "cuda") {
+Result<Program> MakeProgram(const std::string& architecture, const std::string& kind = "cuda") {
   std::string text = kProgram;
   Replace(text, "device \"cuda\"", "device \"" + kind + "\"");
   const std::vector<int64_t> factors = Factors();
@@ -148,7 +148,12 @@ Result<std::shared_ptr<const Executable>> Load(const std::string& architecture, 
   const std::string ptx = Ptx();
   Replace(text, "PTX", Hex(ptx.data(), ptx.size()));
   Replace(text, "ARCH", architecture);
-  INGOT_ASSIGN_OR_RETURN(Program program, Assemble(text));
+  return Assemble(text);
+}
+
+Result<std::shared_ptr<const Executable>> Load(const std::string& architecture, bool stubs = false,
+                                               const std::string& kind = "cuda") {
+  INGOT_ASSIGN_OR_RETURN(Program program, MakeProgram(architecture, kind));
   INGOT_ASSIGN_OR_RETURN(auto instance, Instance::Create({}));
   OpenOptions options;
   options.trust = Trust::kFile;
@@ -180,11 +185,24 @@ std::vector<int64_t> Ascending(int64_t count) {
   return x;
 }
 
-int64_t LiveObjects() {
+// A variable of the environment, as long as this lives.
+class WithVariable {
+ public:
+  WithVariable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
+  ~WithVariable() { unsetenv(name_); }
+  WithVariable(const WithVariable&) = delete;
+
+ private:
+  const char* name_;
+};
+
+template <typename F>
+F* Find(const char* name) {
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   REQUIRE(library != nullptr);
-  return reinterpret_cast<decltype(standin_live_objects)*>(dlsym(library, "standin_live_objects"))();
+  return reinterpret_cast<F*>(dlsym(library, name));
 }
+int64_t LiveObjects() { return Find<decltype(standin_live_objects)>("standin_live_objects")(); }
 
 TEST_CASE("cuda programs: kernels of several launches, constants, workspaces and arenas on the device, any size") {
   {
@@ -230,6 +248,61 @@ TEST_CASE("cuda programs: code for another architecture is refused with what is 
     CHECK_MESSAGE(status.message().find(needs) != std::string::npos, status.message());
   }
   CHECK(Context::Create(Load("sm_75").value()).ok());
+}
+
+TEST_CASE(
+    "cuda programs: the device is chosen by the context, and one that the program has no kernels for is refused") {
+  const auto executable = Load("sm_80").value();
+  const auto create = [&](DeviceId device) {
+    ContextOptions options;
+    options.device = device;
+    return Context::Create(executable, options);
+  };
+  CHECK(RunOn(*create({DeviceKind::kCuda, 0}).value(), Ascending(100)).ok());
+  {
+    const WithVariable two("INGOT_STANDIN_DEVICES", "2");
+    const auto second = create({DeviceKind::kCuda, 1}).value();
+    CHECK(RunOn(*second, Ascending(100)).ok());
+    const auto first = create({DeviceKind::kCuda, 0}).value();
+    CHECK(RunOn(*first, Ascending(100)).ok());
+    CHECK(RunOn(*second, Ascending(70)).ok());
+  }
+  const Status none = create({DeviceKind::kCuda, 1}).status();
+  CHECK(none.code() == StatusCode::kNotFound);
+  CHECK_MESSAGE(none.message() == "shift: cuda:1: no such device; there is 1", none.message());
+  const Status host = create({DeviceKind::kCpu, 0}).status();
+  CHECK(host.code() == StatusCode::kUnsupportedFile);
+  CHECK_MESSAGE(host.message() == "shift: there are no kernels for cpu; they are for CUDA: sm_80", host.message());
+  CHECK(create({DeviceKind::kNull, 0}).status().code() == StatusCode::kUnsupportedFile);
+  CHECK(LiveObjects() == 0);
+}
+
+TEST_CASE("cuda programs: no GPU, an old driver, a driver that is too old for the code: each is said") {
+  const auto executable = Load("sm_80").value();
+  const auto failure = [&] { return Context::Create(executable).status(); };
+  {
+    const WithVariable none("INGOT_STANDIN_DEVICES", "0");
+    CHECK(failure().code() == StatusCode::kNotFound);
+    CHECK_MESSAGE(failure().message().starts_with("shift: cuda: no GPU: CUDA_ERROR_NO_DEVICE"), failure().message());
+  }
+  {
+    const WithVariable old("INGOT_STANDIN_DRIVER", "11010");
+    CHECK(failure().code() == StatusCode::kNotFound);
+    CHECK(failure().message() == "shift: cuda: the driver is one for CUDA 11.1; CUDA 11.2 or later is needed");
+  }
+  {
+    const WithVariable older("INGOT_STANDIN_DRIVER", "11080");
+    CHECK(failure().code() == StatusCode::kUnsupportedFile);
+    const std::string wanted = "cuda:0: the driver, one for CUDA 11.8, is too old for the code (PTX 8.0): CUDA_ERROR_";
+    CHECK_MESSAGE(failure().message().find(wanted) != std::string::npos, failure().message());
+  }
+  {
+    const WithVariable small("INGOT_STANDIN_MEMORY", "4096");  // the constant takes 8,000
+    CHECK(failure().code() == StatusCode::kOutOfMemory);
+    CHECK_MESSAGE(failure().message().find("cuda:0: out of memory: ") != std::string::npos, failure().message());
+  }
+  CHECK(LiveObjects() == 0);
+  CHECK(Context::Create(executable).ok());
 }
 
 TEST_CASE("cuda programs: the cap of memory holds on the device") {

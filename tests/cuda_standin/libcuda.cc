@@ -3,8 +3,10 @@
 // context, and every later call returns the same error until the primary context is released. Live objects are
 // counted, and any call can be made to fail (standin_control.h).
 //
-// Environment: INGOT_STANDIN_SM names the architecture (80 without), INGOT_STANDIN_QUIET=1 keeps the explanation of a
-// fault off standard error.
+// Environment: INGOT_STANDIN_SM names the architecture (80 without), INGOT_STANDIN_DEVICES says how many GPUs there are
+// (1), INGOT_STANDIN_MEMORY how many bytes each has, INGOT_STANDIN_DRIVER the driver's version (12040: CUDA 12.4);
+// INGOT_STANDIN_QUIET=1 keeps the explanation of a fault off standard error.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -14,6 +16,8 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <string_view>
+#include <vector>
 
 #include "runtime/cuda_driver.h"
 #include "tests/cuda_standin/machine.h"
@@ -24,7 +28,6 @@ namespace {
 
 constexpr CudaResult kNotInitialized = 3, kInvalidDevice = 101, kInvalidImage = 200, kInvalidContext = 201,
                      kInvalidHandle = 400, kIllegalAddress = 700, kOutOfResources = 701, kLaunchFailed = 719;
-constexpr int kDriverVersion = 12040;
 
 struct ErrorRow {
   CudaResult error;
@@ -41,6 +44,7 @@ constexpr ErrorRow kErrors[] = {
     {201, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
     {209, "CUDA_ERROR_NO_BINARY_FOR_GPU", "no kernel image is available for execution on the device"},
     {218, "CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"},
+    {222, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "the provided PTX was compiled with an unsupported toolchain."},
     {400, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
     {500, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
     {700, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
@@ -65,13 +69,11 @@ struct ModuleState {
 };
 struct PoolState {};
 
-struct Driver {
-  std::recursive_mutex mutex;
-  bool initialized = false;
+// One GPU, its primary context and what is in it.
+struct Gpu {
   std::unique_ptr<Machine> machine;  // while the primary context is retained
   int context_references = 0;
   CudaResult sticky = 0;
-  std::string last_fault;
   std::map<void*, std::unique_ptr<StreamState>> streams;
   std::map<void*, std::unique_ptr<EventState>> events;
   std::map<void*, std::unique_ptr<ModuleState>> modules;
@@ -86,6 +88,14 @@ struct Driver {
   };
   std::deque<Work> queue;
   int64_t next_work = 1;
+};
+constexpr int kMaxGpus = 4;
+
+struct Driver {
+  std::recursive_mutex mutex;
+  bool initialized = false;
+  Gpu gpus[kMaxGpus];
+  std::string last_fault;
   // Injected faults.
   int64_t calls = 0, fail_at = -1;
   CudaResult fail_with = 0;
@@ -96,62 +106,76 @@ Driver& TheDriver() {
   static Driver driver;
   return driver;
 }
-thread_local int contexts_pushed = 0;
+thread_local std::vector<Gpu*> contexts_pushed;
+
+int64_t FromEnvironment(const char* name, int64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text != nullptr ? std::atoll(text) : otherwise;
+}
+int NumGpus() {
+  return static_cast<int>(std::clamp<int64_t>(FromEnvironment("INGOT_STANDIN_DEVICES", 1), 0, kMaxGpus));
+}
+int DriverVersion() { return static_cast<int>(FromEnvironment("INGOT_STANDIN_DRIVER", 12040)); }
+int64_t MemoryBytes() { return FromEnvironment("INGOT_STANDIN_MEMORY", MachineOptions().memory_bytes); }
+// Null: there is no such device.
+Gpu* FindGpu(CudaOrdinal device) { return device >= 0 && device < NumGpus() ? &TheDriver().gpus[device] : nullptr; }
 
 // Runs queued work up to a number.
-CudaResult RunUntil(Driver& d, int64_t number) {
+CudaResult RunUntil(Gpu& d, int64_t number) {
   while (!d.queue.empty() && d.queue.front().number <= number) {
-    const Driver::Work work = std::move(d.queue.front());
+    const Gpu::Work work = std::move(d.queue.front());
     d.queue.pop_front();
     if (d.sticky != 0) continue;
     d.sticky = work.run();
   }
   return d.sticky;
 }
-void Enqueue(Driver& d, void* stream, std::function<CudaResult()> run) {
+void Enqueue(Gpu& d, void* stream, std::function<CudaResult()> run) {
   d.queue.push_back({d.next_work++, stream, std::move(run)});
 }
 
-CudaResult Fault(Driver& d, CudaResult error, const std::string& why) {
-  d.last_fault = why;
+CudaResult Fault(CudaResult error, const std::string& why) {
+  TheDriver().last_fault = why;
   if (std::getenv("INGOT_STANDIN_QUIET") == nullptr) std::fprintf(stderr, "cuda stand-in: %s\n", why.c_str());
   return error;
 }
 
-// Every entry point: one at a time, an injected fault first, then the sticky error.
+// Every entry point: one at a time, an injected fault first, then the sticky error. The body gets the GPU of the current
+// context, or the first one where there is none.
 template <typename Body>
 CudaResult Enter(Body body, bool needs_context = true, bool runs_when_lost = false, bool needs_init = true) {
-  Driver& d = TheDriver();
-  std::lock_guard lock(d.mutex);
-  ++d.calls;
-  if (d.fail_at > 0 && (d.calls == d.fail_at || (d.fail_on && d.calls > d.fail_at))) {
-    const bool loses_context =
-        d.fail_with >= kIllegalAddress && d.fail_with <= kLaunchFailed && d.fail_with != kOutOfResources;
-    if (loses_context && d.machine != nullptr) d.sticky = d.fail_with;
+  Driver& driver = TheDriver();
+  std::lock_guard lock(driver.mutex);
+  Gpu& d = contexts_pushed.empty() ? driver.gpus[0] : *contexts_pushed.back();
+  ++driver.calls;
+  if (driver.fail_at > 0 && (driver.calls == driver.fail_at || (driver.fail_on && driver.calls > driver.fail_at))) {
+    const CudaResult error = driver.fail_with;
+    const bool loses_context = error >= kIllegalAddress && error <= kLaunchFailed && error != kOutOfResources;
+    if (loses_context && d.machine != nullptr) d.sticky = error;
     // What releases something does so, and tells of an earlier failure.
-    if (!runs_when_lost) return d.fail_with;
+    if (!runs_when_lost) return error;
     static_cast<void>(body(d));
-    return d.fail_with;
+    return error;
   }
-  if (needs_init && !d.initialized) return kNotInitialized;
+  if (needs_init && !driver.initialized) return kNotInitialized;
   if (d.sticky != 0 && !runs_when_lost) return d.sticky;
-  if (needs_context && (d.machine == nullptr || contexts_pushed == 0)) return kInvalidContext;
+  if (needs_context && (d.machine == nullptr || contexts_pushed.empty())) return kInvalidContext;
   const CudaResult result = body(d);
   return d.sticky != 0 ? d.sticky : result;
 }
 
-bool IsStream(const Driver& d, void* stream) { return stream == nullptr || d.streams.count(stream) != 0; }
+bool IsStream(const Gpu& d, void* stream) { return stream == nullptr || d.streams.count(stream) != 0; }
 
 // The last work of a stream. The default stream waits for all streams, and they for it.
-int64_t LastWork(const Driver& d, void* stream) {
+int64_t LastWork(const Gpu& d, void* stream) {
   int64_t last = 0;
-  for (const Driver::Work& work : d.queue) {
+  for (const Gpu::Work& work : d.queue) {
     if (stream == nullptr || work.stream == stream || work.stream == nullptr) last = work.number;
   }
   return last;
 }
 
-bool InPinned(const Driver& d, const void* host, size_t size) {
+bool InPinned(const Gpu& d, const void* host, size_t size) {
   const auto address = reinterpret_cast<uintptr_t>(host);
   for (const auto& [start, bytes] : d.pinned) {
     const auto base = reinterpret_cast<uintptr_t>(start);
@@ -161,19 +185,18 @@ bool InPinned(const Driver& d, const void* host, size_t size) {
 }
 
 // A copy; one that touches pageable memory of the host is done when the call returns.
-CudaResult Copy(Driver& d, void* stream, const void* host, size_t size, std::function<Status()> copy) {
+CudaResult Copy(Gpu& d, void* stream, const void* host, size_t size, std::function<Status()> copy) {
   if (!IsStream(d, stream)) return kInvalidHandle;
   Enqueue(d, stream, [&d, copy = std::move(copy)] {
     const Status status = copy();
-    return status.ok() ? kCudaSuccess : Fault(d, kIllegalAddress, "copy: " + status.message());
+    return status.ok() ? kCudaSuccess : Fault(kIllegalAddress, "copy: " + status.message());
   });
   if (host == nullptr || InPinned(d, host, size)) return kCudaSuccess;
   return RunUntil(d, d.next_work - 1);
 }
 
 int Architecture() {
-  const char* sm = std::getenv("INGOT_STANDIN_SM");
-  const int asked = sm != nullptr ? std::atoi(sm) : 80;
+  const int asked = static_cast<int>(FromEnvironment("INGOT_STANDIN_SM", 80));
   return LimitsOf(asked) != nullptr ? asked : 80;
 }
 
@@ -214,7 +237,7 @@ int AttributeOf(const ArchitectureLimits& limits, int attribute) {
   }
 }
 
-FunctionState* AsFunction(const Driver& d, void* function) {
+FunctionState* AsFunction(const Gpu& d, void* function) {
   for (const auto& [handle, module] : d.modules) {
     for (const auto& [name, state] : module->functions) {
       if (state.get() == function) return state.get();
@@ -232,15 +255,16 @@ using namespace ingot::ptx;  // NOLINT
 #define INGOT_ENTRY extern "C" __attribute__((visibility("default"))) CudaResult
 
 INGOT_ENTRY cuInit(unsigned flags) {
-  const auto initialize = [&](Driver& d) -> CudaResult {
+  const auto initialize = [&](Gpu&) -> CudaResult {
     if (flags != 0) return kCudaInvalidValue;
-    d.initialized = true;
+    if (NumGpus() == 0) return kCudaNoDevice;
+    TheDriver().initialized = true;
     return kCudaSuccess;
   };
   return Enter(initialize, false, false, false);
 }
 INGOT_ENTRY cuDriverGetVersion(int* version) {
-  *version = kDriverVersion;
+  *version = DriverVersion();
   return kCudaSuccess;
 }
 INGOT_ENTRY cuGetErrorName(CudaResult error, const char** text) {
@@ -258,23 +282,23 @@ INGOT_ENTRY cuGetErrorString(CudaResult error, const char** text) {
 
 // ---- devices and the context
 INGOT_ENTRY cuDeviceGetCount(int* count) {
-  return Enter([&](Driver&) { return *count = 1, kCudaSuccess; }, false);
+  return Enter([&](Gpu&) { return *count = NumGpus(), kCudaSuccess; }, false);
 }
 INGOT_ENTRY cuDeviceGet(CudaOrdinal* device, int index) {
-  return Enter([&](Driver&) { return *device = 0, index == 0 ? kCudaSuccess : kInvalidDevice; }, false);
+  return Enter([&](Gpu&) { return *device = index, FindGpu(index) != nullptr ? kCudaSuccess : kInvalidDevice; }, false);
 }
 INGOT_ENTRY cuDeviceGetName(char* name, int size, CudaOrdinal device) {
   return Enter(
-      [&](Driver&) {
+      [&](Gpu&) {
         return std::snprintf(name, static_cast<size_t>(size), "stand-in sm_%d", Architecture()),
-               device == 0 ? kCudaSuccess : kInvalidDevice;
+               FindGpu(device) != nullptr ? kCudaSuccess : kInvalidDevice;
       },
       false);
 }
 INGOT_ENTRY cuDeviceGetAttribute(int* value, int attribute, CudaOrdinal device) {
   return Enter(
-      [&](Driver&) {
-        if (device != 0) return kInvalidDevice;
+      [&](Gpu&) {
+        if (FindGpu(device) == nullptr) return kInvalidDevice;
         *value = AttributeOf(*LimitsOf(Architecture()), attribute);
         return *value < 0 ? static_cast<CudaResult>(kCudaInvalidValue) : static_cast<CudaResult>(kCudaSuccess);
       },
@@ -282,26 +306,33 @@ INGOT_ENTRY cuDeviceGetAttribute(int* value, int attribute, CudaOrdinal device) 
 }
 INGOT_ENTRY cuDeviceTotalMem_v2(size_t* bytes, CudaOrdinal device) {
   return Enter(
-      [&](Driver&) {
-        return *bytes = static_cast<size_t>(MachineOptions().memory_bytes), device == 0 ? kCudaSuccess : kInvalidDevice;
+      [&](Gpu&) {
+        *bytes = static_cast<size_t>(MemoryBytes());
+        return FindGpu(device) != nullptr ? kCudaSuccess : kInvalidDevice;
       },
       false);
 }
 INGOT_ENTRY cuDevicePrimaryCtxRetain(CudaContext* context, CudaOrdinal device) {
   return Enter(
-      [&](Driver& d) -> CudaResult {
-        if (device != 0) return kInvalidDevice;
-        if (d.machine == nullptr) d.machine = std::make_unique<Machine>(MachineOptions{.sm = Architecture()});
-        ++d.context_references;
-        *context = reinterpret_cast<CudaContext>(&d);
+      [&](Gpu&) -> CudaResult {
+        Gpu* const gpu = FindGpu(device);
+        if (gpu == nullptr) return kInvalidDevice;
+        if (gpu->machine == nullptr) {
+          MachineOptions options{.sm = Architecture()};
+          options.memory_bytes = MemoryBytes();
+          gpu->machine = std::make_unique<Machine>(options);
+        }
+        ++gpu->context_references;
+        *context = reinterpret_cast<CudaContext>(gpu);
         return kCudaSuccess;
       },
       false);
 }
 INGOT_ENTRY cuDevicePrimaryCtxRelease_v2(CudaOrdinal device) {
   return Enter(
-      [&](Driver& d) -> CudaResult {
-        if (device != 0 || d.context_references == 0) return kInvalidContext;
+      [&](Gpu&) -> CudaResult {
+        if (FindGpu(device) == nullptr || FindGpu(device)->context_references == 0) return kInvalidContext;
+        Gpu& d = *FindGpu(device);
         if (--d.context_references > 0) return kCudaSuccess;
         // What the context held goes with it.
         d.queue.clear();
@@ -316,18 +347,22 @@ INGOT_ENTRY cuDevicePrimaryCtxRelease_v2(CudaOrdinal device) {
 }
 INGOT_ENTRY cuCtxPushCurrent_v2(CudaContext context) {
   return Enter(
-      [&](Driver& d) -> CudaResult {
-        if (d.machine == nullptr || context != reinterpret_cast<CudaContext>(&d)) return kInvalidContext;
-        ++contexts_pushed;
-        return kCudaSuccess;
+      [&](Gpu&) -> CudaResult {
+        for (Gpu& gpu : TheDriver().gpus) {
+          if (gpu.machine == nullptr || context != reinterpret_cast<CudaContext>(&gpu)) continue;
+          if (gpu.sticky != 0) return gpu.sticky;
+          contexts_pushed.push_back(&gpu);
+          return kCudaSuccess;
+        }
+        return kInvalidContext;
       },
       false, false);
 }
 INGOT_ENTRY cuCtxPopCurrent_v2(CudaContext* context) {
   return Enter(
-      [&](Driver& d) -> CudaResult {
-        if (contexts_pushed == 0) return kInvalidContext;
-        --contexts_pushed;
+      [&](Gpu& d) -> CudaResult {
+        if (contexts_pushed.empty()) return kInvalidContext;
+        contexts_pushed.pop_back();
         *context = reinterpret_cast<CudaContext>(&d);
         return kCudaSuccess;
       },
@@ -336,7 +371,7 @@ INGOT_ENTRY cuCtxPopCurrent_v2(CudaContext* context) {
 
 // ---- streams and events
 INGOT_ENTRY cuStreamCreate(CudaStream* stream, unsigned flags) {
-  return Enter([&](Driver& d) -> CudaResult {
+  return Enter([&](Gpu& d) -> CudaResult {
     if (flags != 0) return kCudaInvalidValue;  // streams that do not wait for the default one are not used
     auto state = std::make_unique<StreamState>();
     void* handle = state.get();
@@ -347,7 +382,7 @@ INGOT_ENTRY cuStreamCreate(CudaStream* stream, unsigned flags) {
 }
 INGOT_ENTRY cuStreamDestroy_v2(CudaStream stream) {
   return Enter(
-      [&](Driver& d) -> CudaResult {
+      [&](Gpu& d) -> CudaResult {
         if (d.streams.count(stream) == 0) return kInvalidHandle;
         const CudaResult result = RunUntil(d, LastWork(d, stream));
         d.streams.erase(stream);
@@ -357,10 +392,10 @@ INGOT_ENTRY cuStreamDestroy_v2(CudaStream stream) {
 }
 INGOT_ENTRY cuStreamSynchronize(CudaStream stream) {
   return Enter(
-      [&](Driver& d) -> CudaResult { return IsStream(d, stream) ? RunUntil(d, LastWork(d, stream)) : kInvalidHandle; });
+      [&](Gpu& d) -> CudaResult { return IsStream(d, stream) ? RunUntil(d, LastWork(d, stream)) : kInvalidHandle; });
 }
 INGOT_ENTRY cuEventCreate(CudaEvent* event, unsigned) {
-  return Enter([&](Driver& d) -> CudaResult {
+  return Enter([&](Gpu& d) -> CudaResult {
     auto state = std::make_unique<EventState>();
     void* handle = state.get();
     d.events.emplace(handle, std::move(state));
@@ -369,11 +404,11 @@ INGOT_ENTRY cuEventCreate(CudaEvent* event, unsigned) {
   });
 }
 INGOT_ENTRY cuEventDestroy_v2(CudaEvent event) {
-  return Enter([&](Driver& d) -> CudaResult { return d.events.erase(event) != 0 ? kCudaSuccess : kInvalidHandle; },
-               true, true);
+  return Enter([&](Gpu& d) -> CudaResult { return d.events.erase(event) != 0 ? kCudaSuccess : kInvalidHandle; }, true,
+               true);
 }
 INGOT_ENTRY cuEventRecord(CudaEvent event, CudaStream stream) {
-  return Enter([&](Driver& d) -> CudaResult {
+  return Enter([&](Gpu& d) -> CudaResult {
     const auto found = d.events.find(event);
     if (found == d.events.end() || !IsStream(d, stream)) return kInvalidHandle;
     found->second->recorded_at = LastWork(d, stream);
@@ -381,7 +416,7 @@ INGOT_ENTRY cuEventRecord(CudaEvent event, CudaStream stream) {
   });
 }
 INGOT_ENTRY cuEventSynchronize(CudaEvent event) {
-  return Enter([&](Driver& d) -> CudaResult {
+  return Enter([&](Gpu& d) -> CudaResult {
     const auto found = d.events.find(event);
     return found == d.events.end() ? kInvalidHandle : RunUntil(d, found->second->recorded_at);
   });
@@ -389,8 +424,8 @@ INGOT_ENTRY cuEventSynchronize(CudaEvent event) {
 
 // ---- memory
 INGOT_ENTRY cuMemPoolCreate(CudaPool* pool, const CudaPoolProperties* properties) {
-  return Enter([&](Driver& d) -> CudaResult {
-    if (properties->allocation_type != 1 || properties->location_type != 1 || properties->location_id != 0)
+  return Enter([&](Gpu& d) -> CudaResult {
+    if (properties->allocation_type != 1 || properties->location_type != 1 || FindGpu(properties->location_id) != &d)
       return kCudaInvalidValue;
     auto state = std::make_unique<PoolState>();
     void* handle = state.get();
@@ -400,17 +435,17 @@ INGOT_ENTRY cuMemPoolCreate(CudaPool* pool, const CudaPoolProperties* properties
   });
 }
 INGOT_ENTRY cuMemPoolDestroy(CudaPool pool) {
-  return Enter([&](Driver& d) -> CudaResult { return d.pools.erase(pool) != 0 ? kCudaSuccess : kInvalidHandle; }, true,
+  return Enter([&](Gpu& d) -> CudaResult { return d.pools.erase(pool) != 0 ? kCudaSuccess : kInvalidHandle; }, true,
                true);
 }
 INGOT_ENTRY cuMemPoolSetAttribute(CudaPool pool, int attribute, void* value) {
-  return Enter([&](Driver& d) -> CudaResult {
+  return Enter([&](Gpu& d) -> CudaResult {
     return d.pools.count(pool) != 0 && attribute == kCudaPoolReleaseThreshold && value != nullptr ? kCudaSuccess
                                                                                                   : kCudaInvalidValue;
   });
 }
 INGOT_ENTRY cuMemAllocFromPoolAsync(CudaPointer* pointer, size_t size_bytes, CudaPool pool, CudaStream stream) {
-  return Enter([&](Driver& d) -> CudaResult {
+  return Enter([&](Gpu& d) -> CudaResult {
     if (d.pools.count(pool) == 0 || !IsStream(d, stream)) return kInvalidHandle;
     if (size_bytes == 0) return kCudaInvalidValue;
     if (size_bytes > static_cast<size_t>(INT64_MAX)) return kCudaOutOfMemory;
@@ -423,7 +458,7 @@ INGOT_ENTRY cuMemAllocFromPoolAsync(CudaPointer* pointer, size_t size_bytes, Cud
 }
 INGOT_ENTRY cuMemFreeAsync(CudaPointer pointer, CudaStream stream) {
   return Enter(
-      [&](Driver& d) -> CudaResult {
+      [&](Gpu& d) -> CudaResult {
         if (!IsStream(d, stream)) return kInvalidHandle;
         if (d.allocations.erase(pointer) == 0) return kCudaInvalidValue;
         Enqueue(d, stream, [&d, pointer] { return d.machine->Free(pointer).ok() ? kCudaSuccess : kCudaInvalidValue; });
@@ -432,7 +467,7 @@ INGOT_ENTRY cuMemFreeAsync(CudaPointer pointer, CudaStream stream) {
       true, true);
 }
 INGOT_ENTRY cuMemHostAlloc(void** pointer, size_t size_bytes, unsigned) {
-  return Enter([&](Driver& d) -> CudaResult {
+  return Enter([&](Gpu& d) -> CudaResult {
     *pointer = std::malloc(size_bytes);
     if (*pointer == nullptr) return kCudaOutOfMemory;
     d.pinned[*pointer] = size_bytes;
@@ -441,7 +476,7 @@ INGOT_ENTRY cuMemHostAlloc(void** pointer, size_t size_bytes, unsigned) {
 }
 INGOT_ENTRY cuMemFreeHost(void* pointer) {
   return Enter(
-      [&](Driver& d) -> CudaResult {
+      [&](Gpu& d) -> CudaResult {
         if (d.pinned.erase(pointer) == 0) return kCudaInvalidValue;
         const CudaResult result = RunUntil(d, d.next_work);
         std::free(pointer);
@@ -450,20 +485,20 @@ INGOT_ENTRY cuMemFreeHost(void* pointer) {
       true, true);
 }
 INGOT_ENTRY cuMemcpyHtoDAsync_v2(CudaPointer to, const void* from, size_t size_bytes, CudaStream stream) {
-  return Enter([&](Driver& d) {
+  return Enter([&](Gpu& d) {
     return Copy(d, stream, from, size_bytes,
                 [&d, to, from, size_bytes] { return d.machine->Write(to, from, static_cast<int64_t>(size_bytes)); });
   });
 }
 INGOT_ENTRY cuMemcpyDtoHAsync_v2(void* to, CudaPointer from, size_t size_bytes, CudaStream stream) {
-  return Enter([&](Driver& d) {
+  return Enter([&](Gpu& d) {
     return Copy(d, stream, to, size_bytes, [&d, to, from, size_bytes] {
       return d.machine->Read(to, from, static_cast<int64_t>(size_bytes), false);
     });
   });
 }
 INGOT_ENTRY cuMemcpyDtoDAsync_v2(CudaPointer to, CudaPointer from, size_t size_bytes, CudaStream stream) {
-  return Enter([&](Driver& d) {
+  return Enter([&](Gpu& d) {
     return Copy(d, stream, nullptr, size_bytes, [&d, to, from, size_bytes] {
       return d.machine->memory().Copy(to, from, static_cast<int64_t>(size_bytes));
     });
@@ -473,9 +508,14 @@ INGOT_ENTRY cuMemcpyDtoDAsync_v2(CudaPointer to, CudaPointer from, size_t size_b
 // ---- modules and launches
 INGOT_ENTRY cuModuleLoadDataEx(CudaModule* module, const void* image, unsigned num_options, int* options,
                                void** values) {
-  return Enter([&](Driver& d) -> CudaResult {
+  return Enter([&](Gpu& d) -> CudaResult {
     const auto* text = static_cast<const char*>(image);
-    if (std::strstr(text, ".version") == nullptr) return kInvalidImage;  // no PTX
+    const char* const version = std::strstr(text, ".version ");
+    if (version == nullptr) return kInvalidImage;  // no PTX
+    int major = 0, minor = 0;
+    std::sscanf(version, ".version %d.%d", &major, &minor);
+    // PTX 7.x came with CUDA 11.x, and PTX 8.x with CUDA 12.x.
+    if (1000 * (major + 4) + 10 * minor > DriverVersion()) return kCudaUnsupportedPtxVersion;
     const Result<ModuleId> loaded = d.machine->LoadModule(text);
     if (!loaded.ok()) {
       char* log = nullptr;
@@ -504,7 +544,7 @@ INGOT_ENTRY cuModuleLoadDataEx(CudaModule* module, const void* image, unsigned n
 }
 INGOT_ENTRY cuModuleUnload(CudaModule module) {
   return Enter(
-      [&](Driver& d) -> CudaResult {
+      [&](Gpu& d) -> CudaResult {
         const auto found = d.modules.find(module);
         if (found == d.modules.end()) return kInvalidHandle;
         static_cast<void>(RunUntil(d, d.next_work));
@@ -515,7 +555,7 @@ INGOT_ENTRY cuModuleUnload(CudaModule module) {
       true, true);
 }
 INGOT_ENTRY cuModuleGetFunction(CudaFunction* function, CudaModule module, const char* name) {
-  return Enter([&](Driver& d) -> CudaResult {
+  return Enter([&](Gpu& d) -> CudaResult {
     const auto found = d.modules.find(module);
     if (found == d.modules.end()) return kInvalidHandle;
     std::unique_ptr<FunctionState>& state = found->second->functions[name];
@@ -532,7 +572,7 @@ INGOT_ENTRY cuModuleGetFunction(CudaFunction* function, CudaModule module, const
   });
 }
 INGOT_ENTRY cuFuncGetAttribute(int* value, int attribute, CudaFunction function) {
-  return Enter([&](Driver& d) -> CudaResult {
+  return Enter([&](Gpu& d) -> CudaResult {
     const FunctionState* state = AsFunction(d, function);
     if (state == nullptr) return kInvalidHandle;
     switch (attribute) {
@@ -550,7 +590,7 @@ INGOT_ENTRY cuFuncGetAttribute(int* value, int attribute, CudaFunction function)
   });
 }
 INGOT_ENTRY cuFuncSetAttribute(CudaFunction function, int attribute, int value) {
-  return Enter([&](Driver& d) -> CudaResult {
+  return Enter([&](Gpu& d) -> CudaResult {
     FunctionState* state = AsFunction(d, function);
     if (state == nullptr) return kInvalidHandle;
     if (attribute != kCudaFuncMaxDynamicShared || value < 0 || value > d.machine->limits().shared_bytes_optin)
@@ -562,7 +602,7 @@ INGOT_ENTRY cuFuncSetAttribute(CudaFunction function, int attribute, int value) 
 INGOT_ENTRY cuLaunchKernel(CudaFunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                            unsigned block_y, unsigned block_z, unsigned shared_bytes, CudaStream stream,
                            void** parameters, void** extra) {
-  return Enter([&](Driver& d) -> CudaResult {
+  return Enter([&](Gpu& d) -> CudaResult {
     const FunctionState* state = AsFunction(d, function);
     if (state == nullptr || !IsStream(d, stream)) return kInvalidHandle;
     if (extra != nullptr || grid_x == 0 || grid_y == 0 || grid_z == 0) return kCudaInvalidValue;
@@ -578,7 +618,7 @@ INGOT_ENTRY cuLaunchKernel(CudaFunction function, unsigned grid_x, unsigned grid
               if (counts.ok()) return kCudaSuccess;
               const bool address = counts.status().message().find("out of bounds") != std::string::npos ||
                                    counts.status().message().find("no address") != std::string::npos;
-              return Fault(d, address ? kIllegalAddress : kLaunchFailed, counts.status().message());
+              return Fault(address ? kIllegalAddress : kLaunchFailed, counts.status().message());
             });
     return kCudaSuccess;
   });
@@ -595,11 +635,15 @@ INGOT_CONTROL void standin_fail_call(int64_t call, int error, int for_ever) {
 INGOT_CONTROL int64_t standin_calls() { return TheDriver().calls; }
 INGOT_CONTROL const char* standin_last_fault() { return TheDriver().last_fault.c_str(); }
 INGOT_CONTROL int64_t standin_live_objects() {
-  Driver& d = TheDriver();
-  std::lock_guard lock(d.mutex);
-  return static_cast<int64_t>(d.streams.size() + d.events.size() + d.modules.size() + d.pools.size() + d.pinned.size() +
-                              d.allocations.size()) +
-         d.context_references;
+  Driver& driver = TheDriver();
+  std::lock_guard lock(driver.mutex);
+  int64_t live = 0;
+  for (const Gpu& d : driver.gpus) {
+    live += static_cast<int64_t>(d.streams.size() + d.events.size() + d.modules.size() + d.pools.size() +
+                                 d.pinned.size() + d.allocations.size()) +
+            d.context_references;
+  }
+  return live;
 }
 
 // The entry points by name, as newer programs look them up.

@@ -250,9 +250,16 @@ Status CreateContext(ingot_executable* executable, const ingot_context_options* 
   INGOT_ASSIGN_OR_RETURN(const ingot_context_options given,
                          CopyOptions(options, ingot_context_options INGOT_CONTEXT_OPTIONS_INIT));
   const bool is_cpu = given.device.device_type == 0 || given.device.device_type == INGOT_DL_CPU;
+#ifdef INGOT_CUDA
+  const bool is_known = is_cpu ? given.device.device_id == 0 : given.device.device_type == INGOT_DL_CUDA;
+  if (!is_known || given.device.device_id < 0) {
+    return Status(StatusCode::kUnsupportedFile, "contexts run on the devices cpu and cuda alone");
+  }
+#else
   if (!is_cpu || given.device.device_id != 0) {
     return Status(StatusCode::kUnsupportedFile, "contexts run on the device cpu alone");
   }
+#endif
   INGOT_RETURN_IF_ERROR(CheckDeadline(given.deadline_seconds));
   if (given.max_memory_bytes < 0 || given.fuel < 0) {
     return Status(StatusCode::kInvalidArgument, "max_memory_bytes and fuel are not negative");
@@ -261,6 +268,10 @@ Status CreateContext(ingot_executable* executable, const ingot_context_options* 
   converted.deadline_seconds = given.deadline_seconds;
   converted.max_memory_bytes = given.max_memory_bytes;
   converted.fuel = given.fuel;
+#ifdef INGOT_CUDA
+  if (given.device.device_type != 0)
+    converted.device = DeviceId{static_cast<DeviceKind>(given.device.device_type), given.device.device_id};
+#endif
   if (given.externals == nullptr && given.num_externals > 0) return NullArgument("externals");
   for (size_t i = 0; i < given.num_externals; ++i) {
     const ingot_external external = given.externals[i];

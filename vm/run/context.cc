@@ -21,7 +21,7 @@ Result<std::unique_ptr<Context>> Context::Create(std::shared_ptr<const Executabl
   options.externals.clear();
   INGOT_RETURN_IF_ERROR(exe.prepared_constants().Compute(executable, options));
   const auto create = [&]() -> Status {
-    INGOT_RETURN_IF_ERROR(context->devices_.Bind(exe.program(), options.max_memory_bytes));
+    INGOT_RETURN_IF_ERROR(context->BindDevices(options));
     INGOT_RETURN_IF_ERROR(context->devices_.LoadCode(exe));
     INGOT_RETURN_IF_ERROR(context->CreateStates());
     INGOT_RETURN_IF_ERROR(context->externals_.Bind(exe.program(), std::move(externals)));
@@ -35,10 +35,16 @@ Result<std::unique_ptr<Context>> Context::Create(std::shared_ptr<const Executabl
 Result<std::unique_ptr<Context>> Context::CreateForPreparing(std::shared_ptr<const Executable> executable,
                                                              ContextOptions limits) {
   std::unique_ptr<Context> context(new Context(std::move(executable), limits));
-  const Executable& exe = context->executable();
-  INGOT_RETURN_IF_ERROR(context->devices_.Bind(exe.program(), limits.max_memory_bytes).WithContext(exe.name()));
+  INGOT_RETURN_IF_ERROR(context->BindDevices(limits).WithContext(context->executable().name()));
   context->CreateInterpreter();
   return context;
+}
+
+inline Status Context::BindDevices(const ContextOptions& options) {
+#ifdef INGOT_CUDA
+  INGOT_RETURN_IF_ERROR(devices_.Choose(executable_->program(), options.device));
+#endif
+  return devices_.Bind(executable_->program(), options.max_memory_bytes);
 }
 
 void Context::CreateInterpreter() {

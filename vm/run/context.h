@@ -9,6 +9,7 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,6 +31,9 @@ struct ContextOptions {
   int64_t fuel = 0;              // calls and back edges per invocation; 0: no limit
   double deadline_seconds = 0;   // for creating the context, then for each invocation; 0: none
   std::map<std::string, ExternalFunction> externals;
+#ifdef INGOT_CUDA
+  std::optional<DeviceId> device;  // that runs the kernels; none: what the program is for
+#endif
 };
 
 class Context {
@@ -91,6 +95,7 @@ class Context {
 
  private:
   Context(std::shared_ptr<const Executable> executable, const ContextOptions& options);
+  Status BindDevices(const ContextOptions& options);
   void CreateInterpreter();
   Status CreateStates();
   Status CheckNotRunning() const;

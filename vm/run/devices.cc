@@ -13,6 +13,9 @@ Status Devices::Bind(const Program& program, int64_t max_memory_bytes) {
   for (const VirtualDevice& device : program.devices) {
     INGOT_ASSIGN_OR_RETURN(DeviceId id, DeviceId::Parse(device.kind));
     id.index = device.index;
+#ifdef INGOT_CUDA
+    if (id.kind == DeviceKind::kCuda) id.index += first_gpu_;
+#endif
     ids_.push_back(id);
     Bound& bound = bound_.emplace_back();
     INGOT_ASSIGN_OR_RETURN(bound.device, CreateDevice(id, allocator_));
@@ -22,6 +25,22 @@ Status Devices::Bind(const Program& program, int64_t max_memory_bytes) {
 }
 
 #ifdef INGOT_CUDA
+Status Devices::Choose(const Program& program, std::optional<DeviceId> wanted) {
+  if (!wanted) return Status();
+  std::string architectures;
+  for (const KernelImage& image : program.images) {
+    if (image.format == ImageFormat::kPtx) StrAppend(architectures, {architectures.empty() ? "" : ", ", image.arch});
+  }
+  if (wanted->kind == DeviceKind::kCuda && !architectures.empty()) {
+    first_gpu_ = wanted->index;
+    return Status();
+  }
+  if (wanted->kind == DeviceKind::kCpu && architectures.empty()) return Status();
+  return Status(StatusCode::kUnsupportedFile,
+                {"there are no kernels for ", wanted->ToString(), "; they are for ",
+                 architectures.empty() ? Text("the CPU") : Text("CUDA: "), architectures});
+}
+
 Status Devices::LoadCode(const Executable& executable) {
   INGOT_ASSIGN_OR_RETURN(code_, DeviceCode::Load(executable, *this));
   return Status();

@@ -2,6 +2,7 @@
 // takes there. Programs refer to them by number.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,6 +20,9 @@ class Devices {
   Status Bind(const Program& program, int64_t max_memory_bytes);
 #ifdef INGOT_CUDA
   static constexpr bool kHaveCode = true;
+  // Before Bind: the GPU for what the program has on its first one, the next for what it has on its second, and so on.
+  // Fails where the program has no kernels for such a device; none: the devices that it names.
+  Status Choose(const Program& program, std::optional<DeviceId> wanted);
   // After Bind. The executable outlives this.
   Status LoadCode(const Executable& executable);
   DeviceCode* code() const { return code_.get(); }  // null: all is on the host
@@ -43,6 +47,7 @@ class Devices {
   std::vector<Bound> bound_;
   std::vector<DeviceId> ids_;
 #ifdef INGOT_CUDA
+  int32_t first_gpu_ = 0;
   std::unique_ptr<DeviceCode> code_;
 #endif
 };

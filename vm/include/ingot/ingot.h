@@ -313,7 +313,7 @@ INGOT_API ingot_status* ingot_status_create(ingot_status_code code, const char* 
 
 typedef struct ingot_context_options {
   size_t struct_size;
-  ingot_dl_device device;          /* all zero: the CPU */
+  ingot_dl_device device;          /* that runs the kernels; all zero: what the file is for, a CPU where it has both */
   int64_t max_memory_bytes;        /* cap on what programs make this context allocate, per device; 0: no cap */
   int64_t fuel;                    /* calls and back edges per invocation; 0: no limit */
   const ingot_external* externals; /* copied */
