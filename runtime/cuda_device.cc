@@ -83,12 +83,14 @@ class CudaDevice final : public Device {
   static constexpr int64_t kStagingBytes = int64_t{1} << 20;
   struct Staging {
     void* memory = nullptr;
-    CudaEvent event = nullptr;  // recorded behind the last copy out of or into it
+    CudaEvent event = nullptr;  // recorded behind the last copy out of or into it, unless that failed
     bool in_use = false;
+    bool is_behind_event = false;
   };
   static CudaStream Handle(Stream stream) { return static_cast<CudaStream>(stream.handle); }
   static CudaPointer Address(const void* data) { return reinterpret_cast<uintptr_t>(data); }
   Status WaitFor(Staging& staging);
+  Status Mark(Staging& staging, Stream stream);
   Status EnsureStaging();
   Status OutOfMemory(int64_t size_bytes) const {
     return Status::OutOfMemory({"cuda:", index_, ": out of memory: ", size_bytes, " bytes requested"});
@@ -275,10 +277,22 @@ Status CudaDevice::EnsureStaging() {
   return Status();
 }
 
+// Behind a copy that was queued. The buffer is in use whether or not this succeeds.
+Status CudaDevice::Mark(Staging& staging, Stream stream) {
+  staging.in_use = true;
+  const CudaResult result = driver_->EventRecord(staging.event, Handle(stream));
+  staging.is_behind_event = result == kCudaSuccess;
+  return Check(result, "cuEventRecord");
+}
+
 // Until the copy that uses the buffer has ended.
 Status CudaDevice::WaitFor(Staging& staging) {
   if (!staging.in_use) return Status();
-  INGOT_RETURN_IF_ERROR(Check(driver_->EventSynchronize(staging.event), "cuEventSynchronize"));
+  if (staging.is_behind_event) {
+    INGOT_RETURN_IF_ERROR(Check(driver_->EventSynchronize(staging.event), "cuEventSynchronize"));
+  } else {  // the default stream waits for all others
+    INGOT_RETURN_IF_ERROR(Check(driver_->StreamSynchronize(nullptr), "cuStreamSynchronize"));
+  }
   staging.in_use = false;
   return Status();
 }
@@ -297,13 +311,7 @@ Status CudaDevice::CopyFromHost(void* to, const void* from, int64_t size_bytes, 
     const CudaPointer target = Address(to) + static_cast<uint64_t>(done);
     INGOT_RETURN_IF_ERROR(
         Check(driver_->CopyHostToDevice(target, staging.memory, part, Handle(stream)), "cuMemcpyHtoDAsync"));
-    staging.in_use = true;
-    const Status recorded = Check(driver_->EventRecord(staging.event, Handle(stream)), "cuEventRecord");
-    if (!recorded.ok()) {  // the buffer is in use by what no event stands behind
-      static_cast<void>(driver_->StreamSynchronize(Handle(stream)));
-      staging.in_use = false;
-      return recorded;
-    }
+    INGOT_RETURN_IF_ERROR(Mark(staging, stream));
   }
   return Status();
 }
@@ -324,13 +332,7 @@ Status CudaDevice::CopyToHost(void* to, const void* from, int64_t size_bytes, St
       const CudaPointer source = Address(from) + static_cast<uint64_t>(k * kStagingBytes);
       INGOT_RETURN_IF_ERROR(
           Check(driver_->CopyDeviceToHost(staging.memory, source, part, Handle(stream)), "cuMemcpyDtoHAsync"));
-      staging.in_use = true;
-      const Status recorded = Check(driver_->EventRecord(staging.event, Handle(stream)), "cuEventRecord");
-      if (!recorded.ok()) {
-        static_cast<void>(driver_->StreamSynchronize(Handle(stream)));
-        staging.in_use = false;
-        return recorded;
-      }
+      INGOT_RETURN_IF_ERROR(Mark(staging, stream));
     }
     if (k == 0) continue;
     Staging& arrived = staging_[(k - 1) % 2];

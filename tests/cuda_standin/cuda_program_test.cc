@@ -316,6 +316,60 @@ TEST_CASE("cuda programs: the cap of memory holds on the device") {
   CHECK(Context::Create(Load("sm_80").value(), options).status().code() == StatusCode::kOutOfMemory);
 }
 
+// Creates a context, calls it twice, and once more whatever the calls gave.
+Status UseProgram(const std::shared_ptr<const Executable>& executable, bool fails_twice) {
+  Result<std::unique_ptr<Context>> context = Context::Create(executable);
+  if (!context.ok()) return context.status();
+  const Status first = RunOn(**context, Ascending(200));
+  const Status second = RunOn(**context, Ascending(500));
+  Find<decltype(standin_fail_call)>("standin_fail_call")(0, 0, 0);
+  if (first.ok() && second.ok()) return Status();
+  // Without the fault, the next call of the same context is right, unless the fault lost the GPU's context.
+  const Status next = RunOn(**context, Ascending(300));
+  CHECK_MESSAGE(next.ok() != fails_twice, next.ToString());
+  return first.ok() ? second : first;
+}
+
+TEST_CASE("cuda programs: each call of the driver fails, once and for ever after: a status, nothing left, then right") {
+  const auto executable = Load("sm_80").value();
+  const auto fail_call = Find<decltype(standin_fail_call)>("standin_fail_call");
+  fail_call(0, 0, 0);
+  REQUIRE(Context::Create(executable).ok());
+  const int64_t to_create = Find<decltype(standin_calls)>("standin_calls")();
+  REQUIRE(UseProgram(executable, false).ok());
+  fail_call(-1, 0, 0);
+  {
+    const auto context = Context::Create(executable).value();
+    REQUIRE(RunOn(*context, Ascending(200)).ok());
+    REQUIRE(RunOn(*context, Ascending(500)).ok());
+  }
+  const int64_t calls = Find<decltype(standin_calls)>("standin_calls")();
+  REQUIRE(calls > to_create + 40);
+  constexpr int kOutOfMemory = 2, kUnknown = 999, kIllegalAddress = 700;
+  int64_t failed = 0;
+  for (const int error : {kOutOfMemory, kUnknown, kIllegalAddress}) {
+    for (const bool for_ever : {false, true}) {
+      for (int64_t call = 1; call <= calls; ++call) {
+        CAPTURE(call);
+        CAPTURE(error);
+        CAPTURE(for_ever);
+        fail_call(call, error, for_ever ? 1 : 0);
+        const Status status = UseProgram(executable, error == kIllegalAddress);
+        fail_call(0, 0, 0);
+        if (!status.ok()) {
+          ++failed;
+          const bool is_expected = status.code() == StatusCode::kFailed || status.code() == StatusCode::kNotFound ||
+                                   (status.code() == StatusCode::kOutOfMemory && error == kOutOfMemory);
+          CHECK_MESSAGE(is_expected, status.ToString());
+        }
+        CHECK(LiveObjects() == 0);
+      }
+      CHECK(UseProgram(executable, false).ok());
+    }
+  }
+  MESSAGE(calls << " calls, " << failed << " of " << 6 * calls << " runs failed, as they should");
+}
+
 TEST_CASE("cuda programs: stubs, which run on the host, are refused") {
   for (const char* kind : {"cuda", "cuda:0"}) CHECK_FALSE(Load("sm_80", true, kind).ok());
 }
