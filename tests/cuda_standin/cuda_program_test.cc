@@ -9,8 +9,10 @@
 
 #include "runtime/text.h"
 #include "tests/cuda_standin/standin_control.h"
+#include "vm/program/program_codec.h"
 #include "vm/run/context.h"
 #include "vm/text/assembler.h"
+#include "vm/tools/doctor.h"
 
 namespace ingot::vm {
 namespace {
@@ -368,6 +370,36 @@ TEST_CASE("cuda programs: each call of the driver fails, once and for ever after
     }
   }
   MESSAGE(calls << " calls, " << failed << " of " << 6 * calls << " runs failed, as they should");
+}
+
+std::string DeviceFinding(const std::string& architecture) {
+  const Program program = MakeProgram(architecture).value();
+  const SharedBytes bytes = SharedBytes::Own(EncodeProgram(program).value());
+  const formats::Container container = formats::Container::Open(bytes).value();
+  DoctorOptions options;
+  options.file = bytes.bytes;
+  for (const Finding& finding : Diagnose(container, program, options)) {
+    if (finding.what != "device" || finding.needs.starts_with("cpu")) continue;
+    return StrCat({finding.needs, " | ", finding.has, " | ", finding.verdict == StatusCode::kOk ? "fine" : "not here"});
+  }
+  return "no finding";
+}
+
+TEST_CASE("cuda programs: the doctor says which GPU and driver a file needs, and what is there") {
+  const std::string needs = "cuda 0: sm_80 or later and a driver for CUDA 12.0 or later | ";
+  const std::string has = "stand-in sm_80, compute capability 8.0, driver for CUDA ";
+  CHECK(DeviceFinding("sm_80") == needs + has + "12.4 | fine");
+  const std::string of_90 = "cuda 0: sm_90 or later and a driver for CUDA 12.0 or later | " + has;
+  CHECK(DeviceFinding("sm_90") == of_90 + "12.4, without code for kernel \"shift\" | not here");
+  const std::string exact = "cuda 0: sm_90a and a driver for CUDA 12.0 or later | " + has;
+  CHECK(DeviceFinding("sm_90a") == exact + "12.4, without code for kernel \"shift\" | not here");
+  {
+    const WithVariable old("INGOT_STANDIN_DRIVER", "11080");
+    CHECK(DeviceFinding("sm_80") == needs + has + "11.8, without code for kernel \"shift\" | not here");
+  }
+  const WithVariable none("INGOT_STANDIN_DEVICES", "0");
+  CHECK(DeviceFinding("sm_80").starts_with(needs + "cuda: no GPU: CUDA_ERROR_NO_DEVICE"));
+  CHECK(LiveObjects() == 0);
 }
 
 TEST_CASE("cuda programs: stubs, which run on the host, are refused") {

@@ -9,6 +9,9 @@
 
 #include "formats/signature.h"
 #include "runtime/cpu_features.h"
+#ifdef INGOT_CUDA
+#include "runtime/cuda_driver.h"
+#endif
 #include "runtime/device_list.h"
 #include "vm/program/kernel_image.h"
 #include "vm/program/trust.h"
@@ -28,6 +31,21 @@ std::string Megabytes(int64_t bytes) {
   char text[40];
   std::snprintf(text, sizeof text, "%.1f MB", static_cast<double>(bytes) / 1e6);
   return text;
+}
+
+constexpr int kOldestCuda = 11020;  // that runtime/cuda_driver.cc takes
+
+// The CUDA whose drivers know the version of PTX that an image begins with: PTX 7.x came with CUDA 11.x, and PTX 8.x
+// with CUDA 12.x (up to PTX 8.5, and no later one is made).
+int CudaVersionFor(const KernelImage& image) {
+  const auto* text = reinterpret_cast<const char*>(image.bytes.data());
+  const std::string_view head(text, std::min<size_t>(image.bytes.size(), 4096));
+  const size_t at = head.find(".version ");
+  int major = 0, minor = 0;
+  if (at != std::string_view::npos) {
+    std::sscanf(std::string(head.substr(at, 32)).c_str(), ".version %d.%d", &major, &minor);
+  }
+  return (std::clamp(major, 0, 99) + 4) * 1000 + std::clamp(minor, 0, 99) * 10;
 }
 
 class Doctor {
@@ -93,18 +111,57 @@ class Doctor {
     Say("cpu", needs, has + uses, StatusCode::kOk);
   }
 
+#ifdef INGOT_CUDA
+  // Whether each kernel that is launched has code that the device runs; empty: all have. `version` is that of the driver.
+  std::string MissingOn(const Device& device, int version) const {
+    for (const Kernel& kernel : program_.kernels) {
+      if (kernel.launches.empty()) continue;
+      const auto runs = [&](const KernelVariant& variant) {
+        const KernelImage& image = program_.images[variant.image];
+        return device.RunsCodeFor(image.arch) && CudaVersionFor(image) <= version;
+      };
+      if (std::ranges::none_of(kernel.variants, runs)) return ", without code for kernel \"" + kernel.name + "\"";
+    }
+    return "";
+  }
+#endif
+
+  // What of GPUs and drivers runs the code of the file, one way after the other.
+  std::string LaunchedCode() const {
+    std::string text;
+    for (const KernelImage& image : program_.images) {
+      if (image.format != ImageFormat::kPtx) continue;
+      const bool is_exact = image.arch.ends_with('a');
+      const int version = std::max(CudaVersionFor(image), kOldestCuda);
+      text += (text.empty() ? ": " : ", or ") + image.arch + (is_exact ? "" : " or later") + " and a driver for CUDA " +
+              std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10) + " or later";
+    }
+    return text;
+  }
+
   void Devices() {
     for (const VirtualDevice& device : program_.devices) {
-      const std::string needs = device.kind + " " + std::to_string(device.index);
+      const bool launches = device.kind == kCudaDevice;
+      const std::string needs =
+          device.kind + " " + std::to_string(device.index) + (launches ? LaunchedCode() : std::string());
       const auto rows = DeviceList();
       const auto row = std::ranges::find_if(rows, [&](const DeviceRow& r) { return device.kind == r.name; });
       if (row == rows.end()) {
         Say("device", needs, "this build has no driver for it", StatusCode::kUnsupportedFile);
         continue;
       }
-      const Result<Ref<Device>> made = row->create(0, HostAllocator::Default());
-      Say("device", needs, made.ok() ? "there is one" : made.status().message(),
-          made.ok() ? StatusCode::kOk : StatusCode::kUnsupportedFile);
+      const Result<Ref<Device>> made = row->create(launches ? device.index : 0, HostAllocator::Default());
+      std::string has = made.ok() ? "there is one" : made.status().message();
+      bool is_fine = made.ok();
+#ifdef INGOT_CUDA
+      if (launches && made.ok()) {
+        const Result<Ref<CudaDriver>> driver = CudaDriver::Open(nullptr);
+        const std::string missing = driver.ok() ? MissingOn(**made, (*driver)->version()) : driver.status().message();
+        has = std::string((*made)->description()) + missing;
+        is_fine = missing.empty();
+      }
+#endif
+      Say("device", needs, has, is_fine ? StatusCode::kOk : StatusCode::kUnsupportedFile);
     }
   }
 
