@@ -192,6 +192,7 @@ Result<std::unique_ptr<Session>> Session::Open(const SessionOptions& options) {
     INGOT_ASSIGN_OR_RETURN(const DeviceId device, DeviceId::Parse(options.device));
     context.device = {static_cast<int32_t>(device.kind), device.index};
   }
+  context.copy_tensors = 1;  // inputs and outputs are files
   context.max_memory_bytes = options.max_memory_bytes;
   context.fuel = options.fuel;
   context.deadline_seconds = options.deadline_seconds;

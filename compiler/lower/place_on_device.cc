@@ -23,17 +23,19 @@ vm::Operand Word(vm::RegisterId id) { return int64_t{id.value}; }
 // Registers, plan entries and states of a function in sets that show the same memory.
 class Sharing {
  public:
-  Sharing(const vm::Program& program, const vm::Function& function)
+  Sharing(const vm::Program& program, const vm::Function& function, bool is_called)
       : program_(program),
         function_(function),
+        is_called_(is_called),
         first_entry_(function.registers.size()),
         first_state_(first_entry_ + function.plan.entries.size()),
-        parents_(first_state_ + program.states.size()),
+        first_result_(first_state_ + program.states.size()),
+        parents_(first_result_ + function.signature.results.size()),
         on_host_(parents_.size(), false),
         in_kernel_(parents_.size(), false) {
     std::iota(parents_.begin(), parents_.end(), size_t{0});
     const size_t num_symbols = function.signature.symbols.size();
-    for (size_t i = 0; i < function.signature.params.size(); ++i) on_host_[num_symbols + i] = true;
+    for (size_t i = 0; is_called && i < function.signature.params.size(); ++i) on_host_[num_symbols + i] = true;
     for (const vm::Symbol& symbol : function.signature.symbols) {
       if (symbol.state) KeepOnHost(OfState(*symbol.state));
     }
@@ -45,6 +47,7 @@ class Sharing {
 
   size_t OfState(vm::StateId id) const { return first_state_ + id.value; }
   size_t OfEntry(size_t entry) const { return first_entry_ + entry; }
+  size_t OfResult(size_t result) const { return first_result_ + result; }
   void KeepOnHost(size_t member) { on_host_[Root(member)] = true; }
   bool is_on_host(size_t member) const { return on_host_[Root(member)]; }
   bool is_in_kernel(size_t member) const { return in_kernel_[Root(member)]; }
@@ -83,7 +86,16 @@ class Sharing {
           return Join(vm::ResultOf(in).value, vm::AliasedBy(in).value);
         }
         break;
+      case vm::Opcode::kReturn: {
+        if (is_called_) break;
+        const auto values = in.As<vm::op::Return>().values();
+        for (size_t i = 0; i < values.size(); ++i) {
+          if (IsTensor(values[i])) Join(values[i].value, OfResult(i));
+        }
+        return;
+      }
       case vm::Opcode::kAlloc:
+      case vm::Opcode::kAllocOutput:
       case vm::Opcode::kConstTensor:
       case vm::Opcode::kTensorDim:
       case vm::Opcode::kRelease:
@@ -100,7 +112,8 @@ class Sharing {
 
   const vm::Program& program_;
   const vm::Function& function_;
-  const size_t first_entry_, first_state_;  // among the members, of which registers are first
+  const bool is_called_;
+  const size_t first_entry_, first_state_, first_result_;  // among the members, of which registers are first
   mutable std::vector<size_t> parents_;     // Root shortens the ways
   std::vector<bool> on_host_, in_kernel_;   // of roots: the host uses it, a launched kernel does
 };
@@ -116,6 +129,7 @@ class Placement {
       vm::Type& type = function_.registers[i];
       if (type.is_tensor() && IsOnDevice(i)) type.device = kDevice;
     }
+    PlaceSignature();
     PlacePlan();
     CountWrites();
     InsertCopies();
@@ -128,6 +142,18 @@ class Placement {
     const auto state = states_.find(sharing_.Root(member));
     if (state != states_.end()) return program_.states[state->second].device == kDevice;
     return sharing_.is_in_kernel(member) && !sharing_.is_on_host(member);
+  }
+
+  void PlaceSignature() {
+    vm::Signature& signature = function_.signature;
+    for (size_t i = 0; i < signature.params.size(); ++i) {
+      vm::Type& type = signature.params[i].type;
+      if (type.is_tensor()) type.device = function_.registers[signature.symbols.size() + i].device;
+    }
+    for (size_t i = 0; i < signature.results.size(); ++i) {
+      if (signature.results[i].type.is_tensor() && IsOnDevice(sharing_.OfResult(i)))
+        signature.results[i].type.device = kDevice;
+    }
   }
 
   // Entries keep their offsets, so that the arena of the device is as large as the plan's one was, and so is the host's
@@ -305,8 +331,20 @@ class Placement {
 }  // namespace
 
 void PlaceOnDevice(vm::Program& program) {
+  // Tensors that callers give and take are on the device where kernels use them. Those of functions that the program
+  // calls, too, stay on the host.
+  std::vector<bool> is_called(program.functions.size());
+  for (size_t i = 0; i < program.functions.size(); ++i) {
+    if (!program.functions[i].exported) is_called[i] = true;
+    for (const vm::Instruction& in : program.functions[i].code) {
+      if (in.opcode == vm::Opcode::kCallFunction) is_called[in.As<vm::op::CallFunction>().function().value] = true;
+      if (in.opcode == vm::Opcode::kMakeClosure) is_called[in.As<vm::op::MakeClosure>().function().value] = true;
+    }
+  }
   std::vector<Sharing> sharings;
-  for (const vm::Function& function : program.functions) sharings.emplace_back(program, function);
+  for (size_t i = 0; i < program.functions.size(); ++i) {
+    sharings.emplace_back(program, program.functions[i], is_called[i]);
+  }
   for (uint32_t i = 0; i < program.states.size(); ++i) {
     bool on_host = program.states[i].growth.has_value(), in_kernel = false;
     for (const Sharing& sharing : sharings) {

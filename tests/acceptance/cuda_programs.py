@@ -185,6 +185,52 @@ def check_models(tools):
     return problems
 
 
+# Parameters and results of a function that another one calls, too, stay on the host; those of others do not.
+CALLED = """@I.ir_module
+class Module:
+    @R.function
+    def twice(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        y: R.Tensor((4,), "float32") = R.add(x, x)
+        return y
+
+    @R.function
+    def shifted(x: R.Tensor((4,), "float32"), c: R.Tensor((), "bool")) -> R.Tensor((4,), "float32"):
+        y: R.Tensor((4,), "float32") = R.exp(x)
+        return y
+
+    @R.function
+    def main(x: R.Tensor((4,), "float32"), c: R.Tensor((), "bool")) -> R.Tensor((4,), "float32"):
+        cls = Module
+        if c:
+            a: R.Tensor((4,), "float32") = cls.twice(x)
+            r: R.Tensor((4,), "float32") = a
+        else:
+            b: R.Tensor((4,), "float32") = R.negative(x)
+            r: R.Tensor((4,), "float32") = b
+        return r
+"""
+SIGNATURES = ("@twice export (x: float32[4]) -> (output: float32[4])",
+              "@shifted export (x: float32[4]@1, c: bool[]) -> (output: float32[4]@1)",
+              "@main export (x: float32[4], c: bool[]) -> (output: float32[4]@1)")
+
+
+def check_placement(tools):
+    file = tools.folder / "module.py"
+    file.write_text(CALLED)
+    text = subprocess.run([tools.bin_dir / "vm-compile", file, "--target", "cuda:sm_80", "--emit=bytecode"],
+                          env=tools.environment, capture_output=True, text=True).stdout
+    problems = [f"no function {signature}" for signature in SIGNATURES if f"function {signature} {{" not in text]
+    programs = [tools.compile(file, target) for target in ("cpu", "cuda:sm_80")]
+    for condition in (True, False):
+        feeds = {"x": np.arange(4, dtype=np.float32), "c": np.array(condition)}
+        problem = difference(*tools.run_both(programs, feeds))
+        if problem is not None:
+            problems.append(f"a function of the program, {condition}: {problem}")
+    for problem in problems:
+        print(problem)
+    return len(problems)
+
+
 def check_digits(tools, model, data):
     programs = [tools.compile(model, target) for target in ("cpu", "cuda:sm_80,sm_90")]
     with np.load(data) as arrays:
@@ -225,7 +271,8 @@ def main():
     bin_dir, standin, model, data = (pathlib.Path(argument).resolve() for argument in sys.argv[1:])
     with tempfile.TemporaryDirectory() as folder:
         tools = Tools(bin_dir, standin, pathlib.Path(folder))
-        return check_devices(tools, model) + check_models(tools) + check_digits(tools, model, data)
+        problems = check_devices(tools, model) + check_placement(tools) + check_models(tools)
+        return problems + check_digits(tools, model, data)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/cuda_device.h"
+#include "runtime/dlpack.h"
 #include "runtime/text.h"
 #include "tests/cuda_standin/standin_control.h"
 #include "vm/program/program_codec.h"
@@ -119,6 +121,19 @@ function @main export [n in 0..1000](x: int64[n]) -> (y: int64[n]) {
 }
 )";
 
+// The same for callers who have their tensors on the GPU: nothing is copied. One kernel call, of x and c.
+constexpr char kOnDevice[] = R"(function @main export [n in 0..1000](x: int64[n]@1) -> (y: int64[n]@1) {
+  register r2: constant int64[1000]@1
+  register r3: int
+  register r4: owned int64[n]@1
+  const_tensor r2, #0
+  const_int r3, 7
+  alloc_output r4, 0, [n]
+  call_kernel @shift, [r1, r2, r4], [r0, r3]
+  return [r4]
+}
+)";
+
 constexpr int64_t kBy = 7;
 
 std::string Hex(const void* bytes, size_t size) {
@@ -142,8 +157,12 @@ void Replace(std::string& text, std::string_view what, const std::string& with) 
     text.replace(at, what.size(), with);
 }
 
-Result<Program> MakeProgram(const std::string& architecture, const std::string& kind = "cuda") {
+enum class Form { kOnHost, kOnDevice };  // of the caller's tensors
+
+Result<Program> MakeProgram(const std::string& architecture, const std::string& kind = "cuda",
+                            Form form = Form::kOnHost) {
   std::string text = kProgram;
+  if (form == Form::kOnDevice) text = text.substr(0, text.find("function @main")) + kOnDevice;
   Replace(text, "device \"cuda\"", "device \"" + kind + "\"");
   const std::vector<int64_t> factors = Factors();
   Replace(text, "CONSTANT", Hex(factors.data(), factors.size() * sizeof(int64_t)));
@@ -154,8 +173,8 @@ Result<Program> MakeProgram(const std::string& architecture, const std::string& 
 }
 
 Result<std::shared_ptr<const Executable>> Load(const std::string& architecture, bool stubs = false,
-                                               const std::string& kind = "cuda") {
-  INGOT_ASSIGN_OR_RETURN(Program program, MakeProgram(architecture, kind));
+                                               const std::string& kind = "cuda", Form form = Form::kOnHost) {
+  INGOT_ASSIGN_OR_RETURN(Program program, MakeProgram(architecture, kind, form));
   INGOT_ASSIGN_OR_RETURN(auto instance, Instance::Create({}));
   OpenOptions options;
   options.trust = Trust::kFile;
@@ -169,6 +188,12 @@ Tensor Numbers(const std::vector<int64_t>& values) {
   return tensor;
 }
 
+int64_t Expected(const Context& context, int64_t x, int64_t factor) {
+  const int64_t once = (x + kBy) * factor;
+  const bool is_once = context.executable().program().functions[0].signature.params[0].type.device == 1;
+  return is_once ? once : (once + kBy) * factor;
+}
+
 Status RunOn(Context& context, const std::vector<int64_t>& x) {
   const Function& main = context.executable().program().functions[0];
   INGOT_ASSIGN_OR_RETURN(const std::vector<Value> results, context.Invoke(main, std::vector<Value>{Numbers(x)}));
@@ -176,7 +201,7 @@ Status RunOn(Context& context, const std::vector<int64_t>& x) {
   REQUIRE(y.size() == x.size());
   const std::vector<int64_t> factors = Factors();
   bool right = true;
-  for (size_t i = 0; i < y.size(); ++i) right &= y[i] == ((x[i] + kBy) * factors[i] + kBy) * factors[i];
+  for (size_t i = 0; i < y.size(); ++i) right &= y[i] == Expected(context, x[i], factors[i]);
   CHECK(right);
   return Status();
 }
@@ -320,7 +345,9 @@ TEST_CASE("cuda programs: the cap of memory holds on the device") {
 
 // Creates a context, calls it twice, and once more whatever the calls gave.
 Status UseProgram(const std::shared_ptr<const Executable>& executable, bool fails_twice) {
-  Result<std::unique_ptr<Context>> context = Context::Create(executable);
+  ContextOptions options;
+  options.copies_tensors = true;
+  Result<std::unique_ptr<Context>> context = Context::Create(executable, options);
   if (!context.ok()) return context.status();
   const Status first = RunOn(**context, Ascending(200));
   const Status second = RunOn(**context, Ascending(500));
@@ -332,21 +359,19 @@ Status UseProgram(const std::shared_ptr<const Executable>& executable, bool fail
   return first.ok() ? second : first;
 }
 
-TEST_CASE("cuda programs: each call of the driver fails, once and for ever after: a status, nothing left, then right") {
-  const auto executable = Load("sm_80").value();
+void CheckFaults(Form form) {
+  const auto executable = Load("sm_80", false, "cuda", form).value();
   const auto fail_call = Find<decltype(standin_fail_call)>("standin_fail_call");
   fail_call(0, 0, 0);
-  REQUIRE(Context::Create(executable).ok());
-  const int64_t to_create = Find<decltype(standin_calls)>("standin_calls")();
-  REQUIRE(UseProgram(executable, false).ok());
-  fail_call(-1, 0, 0);
   {
-    const auto context = Context::Create(executable).value();
+    ContextOptions options;
+    options.copies_tensors = true;
+    const auto context = Context::Create(executable, options).value();
     REQUIRE(RunOn(*context, Ascending(200)).ok());
     REQUIRE(RunOn(*context, Ascending(500)).ok());
   }
   const int64_t calls = Find<decltype(standin_calls)>("standin_calls")();
-  REQUIRE(calls > to_create + 40);
+  REQUIRE(calls > 80);
   constexpr int kOutOfMemory = 2, kUnknown = 999, kIllegalAddress = 700;
   int64_t failed = 0;
   for (const int error : {kOutOfMemory, kUnknown, kIllegalAddress}) {
@@ -370,6 +395,133 @@ TEST_CASE("cuda programs: each call of the driver fails, once and for ever after
     }
   }
   MESSAGE(calls << " calls, " << failed << " of " << 6 * calls << " runs failed, as they should");
+}
+
+TEST_CASE("cuda programs: each call of the driver fails, once and for ever after: a status, nothing left, then right") {
+  for (const Form form : {Form::kOnHost, Form::kOnDevice}) CheckFaults(form);
+}
+
+// What a caller has on the GPU: a block of its own device, at some offset.
+Tensor OnDevice(Device& device, const std::vector<int64_t>& values, int64_t offset_bytes = 0) {
+  const auto bytes = static_cast<int64_t>(values.size()) * 8;
+  void* const block = device.Allocate(bytes + offset_bytes).value();
+  void* const data = static_cast<std::byte*>(block) + offset_bytes;
+  REQUIRE(device.CopyFromHost(data, values.data(), bytes, {}).ok());
+  device.Retain();
+  const auto free = [](void* context, void* memory, int64_t size) {
+    const Ref<Device> owner = Ref<Device>::Adopt(static_cast<Device*>(context));
+    owner->Free(memory, size);
+  };
+  auto storage = ingot::Storage::Wrap(block, bytes + offset_bytes, device.id(), free, &device).value();
+  return Tensor::InStorage(std::move(storage), DataType::Int(64), std::vector{bytes / 8}, offset_bytes).value();
+}
+
+bool IsRight(const Context& context, Device& device, const Tensor& y, const std::vector<int64_t>& x) {
+  std::vector<int64_t> values(x.size());
+  REQUIRE(y.device() == device.id());
+  REQUIRE(device.CopyToHost(values.data(), y.data(), y.size_bytes(), {}).ok());
+  bool right = y.num_elements() == std::ssize(x);
+  const std::vector<int64_t> factors = Factors();
+  for (size_t i = 0; i < x.size(); ++i) right &= values[i] == Expected(context, x[i], factors[i]);
+  return right;
+}
+
+TEST_CASE("cuda programs: tensors on the GPU go in and out without a copy, and outlive the context") {
+  const std::vector<int64_t> numbers = Ascending(300);
+  {
+    const Ref<Device> device = CreateCudaDevice(0, CudaOptions()).value();
+    Tensor y;
+    {
+      const auto context = Context::Create(Load("sm_80", false, "cuda", Form::kOnDevice).value()).value();
+      const Function& main = context->executable().program().functions[0];
+      const Tensor x = OnDevice(*device, numbers);
+      const std::vector<Value> results = context->Invoke(main, std::vector<Value>{x}).value();
+      y = std::get<Tensor>(results[0]);
+      CHECK(IsRight(*context, *device, y, numbers));
+      // Into the caller's tensor, which the kernels write themselves: the context allocates nothing.
+      const Tensor out = OnDevice(*device, Ascending(300));
+      const int64_t allocations = context->memory_stats(1).num_allocations;
+      REQUIRE(context->InvokeInto(main, std::vector{x.view()}, std::vector{out.view()}).ok());
+      CHECK(context->memory_stats(1).num_allocations == allocations);
+      CHECK(IsRight(*context, *device, out, numbers));
+      // Tensors that begin where kernels do not expect it are copied on the GPU.
+      const Tensor shifted = OnDevice(*device, numbers, 8), shifted_out = OnDevice(*device, Ascending(300), 8);
+      REQUIRE(context->InvokeInto(main, std::vector{shifted.view()}, std::vector{shifted_out.view()}).ok());
+      CHECK(IsRight(*context, *device, shifted_out, numbers));
+      const Status overlap = context->InvokeInto(main, std::vector{x.view()}, std::vector{x.view()});
+      CHECK(overlap.code() == StatusCode::kBadInput);
+    }
+    // As DLPack into another context.
+    const auto other = Context::Create(Load("sm_80", false, "cuda", Form::kOnDevice).value()).value();
+    ingot_dl_managed_tensor_versioned* const managed = ExportDLPackVersioned(std::exchange(y, Tensor())).value();
+    CHECK(managed->dl_tensor.device.device_type == INGOT_DL_CUDA);
+    CHECK(managed->dl_tensor.device.device_id == 0);
+    const Tensor again = ImportDLPack(managed).value();
+    std::vector<int64_t> once(numbers.size());
+    const std::vector<int64_t> factors = Factors();
+    for (size_t i = 0; i < once.size(); ++i) once[i] = Expected(*other, numbers[i], factors[i]);
+    const Function& main = other->executable().program().functions[0];
+    const std::vector<Value> results = other->Invoke(main, std::vector<Value>{again}).value();
+    CHECK(IsRight(*other, *device, std::get<Tensor>(results[0]), once));
+  }
+  CHECK(LiveObjects() == 0);
+}
+
+TEST_CASE("cuda programs: tensors that are elsewhere are refused by name, or copied where the context is asked to") {
+  const std::vector<int64_t> numbers = Ascending(300);
+  const Ref<Device> device = CreateCudaDevice(0, CudaOptions()).value();
+  const auto executable = Load("sm_80", false, "cuda", Form::kOnDevice).value();
+  const Function& main = executable->program().functions[0];
+  const Tensor on_host = Numbers(numbers), host_out = Numbers(numbers);
+  const Tensor on_device = OnDevice(*device, numbers), device_out = OnDevice(*device, numbers);
+  {
+    const auto context = Context::Create(executable).value();
+    const Status refused = context->Invoke(main, std::vector<Value>{on_host}).status();
+    CHECK(refused.code() == StatusCode::kBadInput);
+    const std::string wanted = "expected int64[n]@1, got int64[300] on cpu, and the parameter is on cuda";
+    CHECK_MESSAGE(refused.message().find(wanted) != std::string::npos, refused.message());
+    const Status out = context->InvokeInto(main, std::vector{on_device.view()}, std::vector{host_out.view()});
+    CHECK(out.code() == StatusCode::kBadInput);
+    CHECK_MESSAGE(out.message().find("the tensor is on cpu") != std::string::npos, out.message());
+  }
+  ContextOptions options;
+  options.copies_tensors = true;
+  const auto context = Context::Create(executable, options).value();
+  CHECK(RunOn(*context, numbers).ok());
+  const std::vector<int64_t> factors = Factors();
+  const auto is_right = [&](const Tensor& y) {
+    const auto values = y.Elements<int64_t>();
+    bool right = values.size() == numbers.size();
+    for (size_t i = 0; i < values.size(); ++i) right &= values[i] == Expected(*context, numbers[i], factors[i]);
+    return right;
+  };
+  REQUIRE(context->InvokeInto(main, std::vector{on_device.view()}, std::vector{host_out.view()}).ok());
+  CHECK(is_right(host_out));
+  REQUIRE(context->InvokeInto(main, std::vector{on_host.view()}, std::vector{device_out.view()}).ok());
+  CHECK(IsRight(*context, *device, device_out, numbers));
+  // Every second element.
+  std::vector<int64_t> spread(600);
+  for (size_t i = 0; i < numbers.size(); ++i) spread[2 * i] = numbers[i];
+  const std::vector<int64_t> dims{300}, strides{2};
+  const Tensor wide = Numbers(spread), wide_out = Numbers(spread);
+  const auto every_second = [&](const Tensor& tensor) {
+    return TensorView::Make(tensor.data(), DataType::Int(64), dims, strides.data(), tensor.device()).value();
+  };
+  REQUIRE(context->InvokeInto(main, std::vector{every_second(wide)}, std::vector{every_second(wide_out)}).ok());
+  bool right = true;
+  for (size_t i = 0; i < numbers.size(); ++i)
+    right &= wide_out.Elements<int64_t>()[2 * i] == Expected(*context, numbers[i], factors[i]);
+  CHECK(right);
+  const Tensor wide_on_device = OnDevice(*device, spread);
+  const Status strided =
+      context->InvokeInto(main, std::vector{every_second(wide_on_device)}, std::vector{host_out.view()});
+  CHECK(strided.code() == StatusCode::kBadInput);
+  CHECK_MESSAGE(strided.message().find("a tensor on cuda is strided") != std::string::npos, strided.message());
+  // A program that has its tensors on the host takes those of the GPU likewise.
+  const auto of_host = Context::Create(Load("sm_80").value(), options).value();
+  const Function& host_main = of_host->executable().program().functions[0];
+  REQUIRE(of_host->InvokeInto(host_main, std::vector{on_device.view()}, std::vector{device_out.view()}).ok());
+  CHECK(IsRight(*of_host, *device, device_out, numbers));
 }
 
 std::string DeviceFinding(const std::string& architecture) {

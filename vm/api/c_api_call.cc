@@ -271,6 +271,7 @@ Status CreateContext(ingot_executable* executable, const ingot_context_options* 
 #ifdef INGOT_CUDA
   if (given.device.device_type != 0)
     converted.device = DeviceId{static_cast<DeviceKind>(given.device.device_type), given.device.device_id};
+  converted.copies_tensors = given.copy_tensors != 0;
 #endif
   if (given.externals == nullptr && given.num_externals > 0) return NullArgument("externals");
   for (size_t i = 0; i < given.num_externals; ++i) {

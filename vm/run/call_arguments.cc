@@ -84,8 +84,9 @@ Status CallArguments::PlaceTensor(const LinkedFunction& linked, size_t parameter
   std::string got;
   if (view.dtype != type.dtype || view.rank != type.rank()) {
     got = view.TypeToString();
-  } else if (!is_reachable) {
+  } else if (!is_reachable && !devices_.copies_tensors()) {
     got = StrCat({view.TypeToString(), " on ", view.device.ToString()});
+    if (Devices::kHaveCode) StrAppend(got, {", and the parameter is on ", devices_.id(type.device).ToString()});
   } else if (is_written && view.is_read_only) {
     got = "a read-only tensor";
   }
@@ -122,7 +123,7 @@ Status CallArguments::CheckWritten(const LinkedFunction& linked, const int64_t* 
 }
 
 Status CallArguments::WriteBack() const {
-  for (const Copy& back : write_backs_) INGOT_RETURN_IF_ERROR(CopyElements(back.from, back.to));
+  for (const Copy& back : write_backs_) INGOT_RETURN_IF_ERROR(devices_.CopyTensor(back.from, back.to));
   return Status();
 }
 

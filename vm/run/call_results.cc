@@ -32,7 +32,10 @@ Status CallResults::SetOutputs(const LinkedFunction& linked, const int64_t* fram
     }
     if (!agrees) return OutputMismatch(function, i, symbols, view);
     if (view.is_read_only) return OutputRefused(function, i, "the tensor is read-only");
-    if (!view.device.is_host_accessible()) return OutputElsewhere(function, i, view);
+    const bool is_taken = Devices::kHaveCode
+                              ? devices_.copies_tensors() || IsReachable(view.device, devices_.id(type.device))
+                              : view.device.is_host_accessible();
+    if (!is_taken) return OutputElsewhere(function, i, view);
     for (size_t p = 0; p < inputs.size(); ++p) {
       if (!Overlap(view, inputs[p])) continue;
       const SharedOutput pair{static_cast<uint32_t>(i), static_cast<uint32_t>(p)};
@@ -49,11 +52,21 @@ Status CallResults::SetOutputs(const LinkedFunction& linked, const int64_t* fram
   return Status();
 }
 
+// The tensor itself where the host reaches it, or a copy in the host's pool.
+[[gnu::cold]] inline Status CallResults::BringToHost(Value& value) const {
+  const Tensor& tensor = std::get<Tensor>(value);
+  if (tensor.device().is_host_accessible()) return Status();
+  INGOT_ASSIGN_OR_RETURN(Tensor copy, CopyToOwned(devices_, tensor.view(), 0));
+  value = std::move(copy);
+  return Status();
+}
+
 [[gnu::cold]] Status CallResults::Take(const LinkedFunction& linked, const int64_t* frame,
                                        std::vector<Value>* results) const {
   for (size_t i = 0; i < offsets_.size(); ++i) {
     const Type& type = linked.function->TypeOf(registers_[i]);
     INGOT_ASSIGN_OR_RETURN(Value value, Box(devices_, type, frame + offsets_[i]));
+    if (devices_.copies_tensors() && type.is_tensor()) INGOT_RETURN_IF_ERROR(BringToHost(value));
     results->push_back(std::move(value));
   }
   return Status();
@@ -74,7 +87,7 @@ Status CallResults::CopyToOutputs(const LinkedFunction& linked, const int64_t* f
       INGOT_RETURN_IF_ERROR(StageCopy(view, type, outputs_[i]));
     }
   }
-  for (const Copy& copy : copies_) INGOT_RETURN_IF_ERROR(CopyElements(copy.from, copy.to));
+  for (const Copy& copy : copies_) INGOT_RETURN_IF_ERROR(devices_.CopyTensor(copy.from, copy.to));
   return Status();
 }
 

@@ -40,6 +40,7 @@ class CallResults {
   }
 
  private:
+  Status BringToHost(Value& value) const;
   struct Copy {
     TensorView from;
     TensorView to;

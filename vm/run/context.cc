@@ -42,6 +42,7 @@ Result<std::unique_ptr<Context>> Context::CreateForPreparing(std::shared_ptr<con
 
 inline Status Context::BindDevices(const ContextOptions& options) {
 #ifdef INGOT_CUDA
+  devices_.set_copies_tensors(options.copies_tensors);
   INGOT_RETURN_IF_ERROR(devices_.Choose(executable_->program(), options.device));
 #endif
   return devices_.Bind(executable_->program(), options.max_memory_bytes);

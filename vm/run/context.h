@@ -33,6 +33,7 @@ struct ContextOptions {
   std::map<std::string, ExternalFunction> externals;
 #ifdef INGOT_CUDA
   std::optional<DeviceId> device;  // that runs the kernels; none: what the program is for
+  bool copies_tensors = false;     // arguments to their parameters' devices, and results to the host
 #endif
 };
 

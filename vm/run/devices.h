@@ -8,6 +8,7 @@
 
 #include "runtime/device.h"
 #include "runtime/memory_pool.h"
+#include "runtime/tensor.h"
 #include "vm/program/program.h"
 #include "vm/run/device_code.h"
 
@@ -25,10 +26,18 @@ class Devices {
   Status Choose(const Program& program, std::optional<DeviceId> wanted);
   // After Bind. The executable outlives this.
   Status LoadCode(const Executable& executable);
+  // Whether tensors of callers that are elsewhere than the program has them are copied; they are refused otherwise.
+  void set_copies_tensors(bool on) { copies_tensors_ = on; }
+  bool copies_tensors() const { return copies_tensors_; }
+  // Between the host and a device of the program, or on one of them (device_copies.cc). The host's memory is free to
+  // change, or complete, when this returns.
+  Status CopyTensor(const TensorView& from, const TensorView& to) const;
   DeviceCode* code() const { return code_.get(); }  // null: all is on the host
 #else
   static constexpr bool kHaveCode = false;
   Status LoadCode(const Executable&) { return Status(); }
+  static constexpr bool copies_tensors() { return false; }
+  static Status CopyTensor(const TensorView& from, const TensorView& to) { return CopyElements(from, to); }
   static DeviceCode* code() { return nullptr; }
 #endif
 
@@ -48,6 +57,7 @@ class Devices {
   std::vector<DeviceId> ids_;
 #ifdef INGOT_CUDA
   int32_t first_gpu_ = 0;
+  bool copies_tensors_ = false;
   std::unique_ptr<DeviceCode> code_;
 #endif
 };

@@ -245,8 +245,9 @@ Status InstructionSteps::Allocate(const Type& type, std::span<const DimCode> dim
       return Status(StatusCode::kBadInput,
                     {"expected ", ShapeToString(type.dtype, shape), ", got a tensor ", bound->TypeToString()});
     }
-    // An output that is strided or not aligned, or of a result on a device, is copied to at the end.
-    if (type.device == 0 && bound->is_compact && bound->IsAligned(kPlanAlignment)) {
+    // An output that is strided or not aligned, or elsewhere than the result, is copied to at the end.
+    const bool is_there = Devices::kHaveCode ? IsReachable(bound->device, devices_.id(type.device)) : type.device == 0;
+    if (is_there && bound->is_compact && bound->IsAligned(kPlanAlignment)) {
       Drop(type, slot);
       WriteTensor(slot, bound->data, nullptr, shape);
       return Status();

@@ -35,9 +35,12 @@ class _Handle:
         self._release(self.value)
 
 
-def load(path_or_bytes, *, threads=0, trust=True, max_memory=0, deadline=0, log=None):
+def load(path_or_bytes, *, threads=0, trust=True, max_memory=0, deadline=0, log=None, device=None, copy=False):
     """Opens an executable: a path (mapped), or its bytes, which must not change. threads=0: all processors. deadline:
-    seconds for creating a context, then for each call; 0: none. log: called with each message."""
+    seconds for creating a context, then for each call; 0: none. log: called with each message. device: "cpu", "cuda:0";
+    None: what the file is for. On a GPU, arguments and results are on the GPU; with copy=True arguments may be anywhere,
+    and results are on the host."""
+    chosen = _device(device)
     instance = _Handle(lib.ingot_instance_release)
     options = _capi.InstanceOptions(c.sizeof(_capi.InstanceOptions), threads)
     if log is not None:
@@ -60,7 +63,17 @@ def load(path_or_bytes, *, threads=0, trust=True, max_memory=0, deadline=0, log=
         lib.ingot_executable_open(
             instance.value, os.fsencode(path_or_bytes), c.byref(opening), c.byref(executable.value)
         )
-    return Module(executable, max_memory, deadline)
+    return Module(executable, max_memory, deadline, chosen, copy)
+
+
+def _device(text):
+    if text is None:
+        return _capi.Device()
+    kind, colon, index = text.partition(":")
+    kinds = {"cpu": _capi.CPU, "cuda": _capi.CUDA}
+    if kind not in kinds or (colon and not index.isdecimal()):
+        raise ValueError(f'device {text!r}: expected "cpu", "cuda" or "cuda:INDEX"')
+    return _capi.Device(kinds[kind], int(index or 0))
 
 
 def _text(value):
@@ -89,11 +102,16 @@ class Function:
 
 
 class Module:
-    def __init__(self, executable, max_memory=0, deadline=0):
+    def __init__(self, executable, max_memory=0, deadline=0, device=_capi.Device(), copy=False):
         self._executable, self._max_memory, self._deadline = executable, max_memory, deadline
+        self._device, self._copy = device, copy
         self._context = _Handle(lib.ingot_context_release)
         options = _capi.ContextOptions(
-            c.sizeof(_capi.ContextOptions), max_memory_bytes=max_memory, deadline_seconds=deadline
+            c.sizeof(_capi.ContextOptions),
+            device,
+            max_memory_bytes=max_memory,
+            deadline_seconds=deadline,
+            copy_tensors=1 if copy else 0,
         )
         lib.ingot_context_create(executable.value, c.byref(options), c.byref(self._context.value))
         self._functions = {}
@@ -105,7 +123,7 @@ class Module:
 
     def new_context(self):
         """For another thread: the same weights and threads, memory of its own."""
-        return Module(self._executable, self._max_memory, self._deadline)
+        return Module(self._executable, self._max_memory, self._deadline, self._device, self._copy)
 
     def function(self, name="main"):
         if name not in self._functions:

@@ -33,7 +33,7 @@ class DeadlineExceeded(IngotError, TimeoutError):
 
 
 CLASSES = {1: BadInput, 2: NotFound, 3: BadInput, 7: OutOfMemory, 8: DeadlineExceeded}
-CPU = 1
+CPU, CUDA = 1, 2
 READ_ONLY = 1
 KIND_INT, KIND_FLOAT, KIND_BOOL, KIND_STRING, KIND_DTYPE, KIND_SHAPE, KIND_TENSOR, KIND_TUPLE = range(8)
 
@@ -129,6 +129,7 @@ class ContextOptions(c.Structure):
         ("externals", c.c_void_p),
         ("num_externals", c.c_size_t),
         ("deadline_seconds", c.c_double),
+        ("copy_tensors", c.c_int32),
     ]
 
 

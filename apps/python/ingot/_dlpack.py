@@ -82,10 +82,13 @@ class Borrowed:
         )
 
     def _from_dlpack(self, value):
+        # What is on a GPU is made ready for the default stream, on which calls run: 1 in DLPack's numbers of CUDA.
+        is_cuda = hasattr(value, "__dlpack_device__") and value.__dlpack_device__()[0] == _capi.CUDA
+        stream = {"stream": 1} if is_cuda else {}
         try:
-            capsule = value.__dlpack__(max_version=(1, 1))
+            capsule = value.__dlpack__(max_version=(1, 1), **stream)
         except TypeError:  # a library of before DLPack 1.0
-            capsule = value.__dlpack__()
+            capsule = value.__dlpack__(**stream)
         name = VERSIONED if _api.PyCapsule_IsValid(capsule, VERSIONED) else LEGACY
         managed = _STRUCTS[name].from_address(_api.PyCapsule_GetPointer(capsule, name))
         self.keep = (value, capsule)
@@ -105,7 +108,9 @@ _NAMES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex", 6: "bool"}
 
 
 class Tensor:
-    """A result. numpy.asarray(t) and torch.from_dlpack(t) share its memory; so does t.numpy()."""
+    """A result. numpy.asarray(t) and torch.from_dlpack(t) share its memory; so does t.numpy(). One on a GPU is for
+    torch.from_dlpack and cupy.asarray alone; before it is dropped, what reads it on another stream than the default one
+    has to have ended."""
 
     def __init__(self, managed):
         handle = c.c_void_p()
@@ -133,27 +138,40 @@ class Tensor:
 
     @property
     def __array_interface__(self):
+        if self._view.device.device_type == _capi.CUDA:
+            raise AttributeError("the tensor is on a GPU; load(..., copy=True) copies results to the host")
+        return self._interface()
+
+    @property
+    def __cuda_array_interface__(self):
+        if self._view.device.device_type != _capi.CUDA:
+            raise AttributeError("the tensor is not on a GPU")
+        return {**self._interface(), "stream": 1}  # complete for the default stream, and every other
+
+    def _interface(self):
         d = self._view.dtype
         if d.code not in _TYPESTR or d.bits % 8:
             raise AttributeError(f"NumPy has no {self.dtype}; use torch.from_dlpack")
-        strides = tuple(self._view.strides[i] * (d.bits // 8) for i in range(self._view.ndim))
         return {
             "version": 3,
             "shape": self.shape,
             "typestr": ("|" if d.bits == 8 else "<") + _TYPESTR[d.code] + str(d.bits // 8),
             "data": (self.data_ptr, False),
-            "strides": strides,
+            "strides": tuple(self._view.strides[i] * (d.bits // 8) for i in range(self._view.ndim)),
         }
 
     def numpy(self):
         import numpy
 
+        if self._view.device.device_type == _capi.CUDA:  # asarray would make an array of one object
+            raise BufferError("the tensor is on a GPU; load(..., copy=True) copies results to the host")
         return numpy.asarray(self)
 
     def __dlpack_device__(self):
         return (self._view.device.device_type, self._view.device.device_id)
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        # The call that made the tensor has waited for the GPU, so it is ready for every stream.
         if copy or (dl_device is not None and tuple(dl_device) != self.__dlpack_device__()):
             raise BufferError("only the tensor's own memory can be exported")
         managed = c.c_void_p()

@@ -319,9 +319,13 @@ typedef struct ingot_context_options {
   const ingot_external* externals; /* copied */
   size_t num_externals;
   double deadline_seconds; /* for creating the context, then for each invocation; 0: none */
+  /* 1: tensors that are elsewhere than the program has them are copied, arguments to their parameters' devices and
+   * results to the host or to the caller's outputs. 0: such arguments and outputs are refused, and results of a program
+   * for a GPU are on the GPU (type texts end with @ and the number of the device there). */
+  int32_t copy_tensors;
 } ingot_context_options;
 #define INGOT_CONTEXT_OPTIONS_INIT \
-  { sizeof(ingot_context_options), {0, 0}, 0, 0, NULL, 0, 0 }
+  { sizeof(ingot_context_options), {0, 0}, 0, 0, NULL, 0, 0, 0 }
 
 /* Creates a context, with states at their initial values. The first one of an executable packs the weights that the
  * file keeps raw. options may be NULL. INGOT_NOT_FOUND: an external function that the executable calls is not among
@@ -332,7 +336,8 @@ INGOT_API void ingot_context_release(ingot_context* context);
 
 /* Calls a function with arguments in the order of its inputs. Every argument is checked against the signature before
  * native code sees it: kind, dtype, rank, dims, device (INGOT_BAD_INPUT); a strided or under-aligned tensor is copied
- * to a compact one first. On success results[0..num_results), in the order of its outputs, are set (own: see
+ * to a compact one first. Tensors on a GPU are used there without a copy: work that writes them has to have ended or be
+ * ordered before the GPU's (legacy) default stream, on which calls run, and results are complete when the call returns. On success results[0..num_results), in the order of its outputs, are set (own: see
  * ingot_value_clear); on failure they are untouched and the context stays usable. */
 INGOT_API ingot_status* ingot_invoke(ingot_context* context, const ingot_function* function,
                                      const ingot_value* arguments, size_t num_arguments, ingot_value* results,

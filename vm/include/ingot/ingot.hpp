@@ -220,6 +220,8 @@ struct Options {
   int num_threads = 0;  // of the pool, the caller included; 0: all processors
   Trust trust = Trust::kFile;
   int64_t max_memory = 0;  // bytes that programs may take; 0: no cap
+  ingot_dl_device device = {0, 0};  // that runs the kernels; all zero: what the file is for
+  bool copy_tensors = false;        // to and from that device, where they are elsewhere
   std::function<void(const char* message)> log;
 };
 
@@ -345,6 +347,8 @@ class Module {
   void CreateContext() {
     ingot_context_options options = INGOT_CONTEXT_OPTIONS_INIT;
     options.max_memory_bytes = shared_->options.max_memory;
+    options.device = shared_->options.device;
+    options.copy_tensors = shared_->options.copy_tensors ? 1 : 0;
     ingot_context* created = nullptr;
     Check(ingot_context_create(executable(), &options, &created));
     context_.reset(created);
