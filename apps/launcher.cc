@@ -100,6 +100,11 @@ constexpr OptionRow kOptions[] = {
      }},
     {"--threads", "N", "threads of the pool (default: all processors)",
      [](Options& o, const std::string& v) { return ParseNumber(v, &o.session.threads) && o.session.threads >= 0; }},
+    {"--device", "DEVICE", "cpu, cuda:0 (default: cpu where the program has kernels for it)",
+     [](Options& o, const std::string& v) {
+       o.session.device = v;
+       return true;
+     }},
     {"--max-memory", "BYTES", "cap of arenas and tensors",
      [](Options& o, const std::string& v) {
        return ParseNumber(v, &o.session.max_memory_bytes) && o.session.max_memory_bytes >= 0;

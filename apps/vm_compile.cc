@@ -165,6 +165,16 @@ class Compilation {
       if (file_kind && options_.output.empty()) {
         return Status(StatusCode::kInvalidArgument, "no -o OUT was given for --emit=" + options_.emit);
       }
+      if (gpu_ && !file_kind) {
+        return Status(StatusCode::kInvalidArgument, "--emit=bytecode shows the program for one kind of device");
+      }
+      std::optional<vm::Program> for_gpu;
+      if (gpu_) {
+        if (!options_.external_weights.empty()) {
+          return Status(StatusCode::kInvalidArgument, "--external-weights is for files with one kind of device");
+        }
+        INGOT_ASSIGN_OR_RETURN(for_gpu, CompileForGpu(module));
+      }
       INGOT_ASSIGN_OR_RETURN(vm::Program program, Compile(module));
       INGOT_RETURN_IF_ERROR(AddLabels(program));
       if (!options_.external_weights.empty()) {
@@ -174,11 +184,14 @@ class Compilation {
             driver::MoveWeightsToFile(program, options_.external_weights, options_.output, tool_.files()));
       }
       if (file_kind) {
-        INGOT_RETURN_IF_ERROR(WriteProgram(program, *file_kind));
+        INGOT_RETURN_IF_ERROR(WriteProgram(program, for_gpu ? &*for_gpu : nullptr, *file_kind));
       } else {
         INGOT_RETURN_IF_ERROR(WriteText(options_.output, vm::Disassemble(program), tool_.files()));
       }
       return Report();
+    }
+    if (gpu_) {
+      return Status(StatusCode::kInvalidArgument, "--emit=" + options_.emit + " shows kernels for one kind of device");
     }
     INGOT_ASSIGN_OR_RETURN(module, driver::OptimizeModule(std::move(module), compile_, observer_));
     return EmitKernels(std::move(module));
@@ -186,8 +199,18 @@ class Compilation {
 
  private:
   Status Prepare() {
-    if (!options_.targets.empty()) {
-      INGOT_ASSIGN_OR_RETURN(compile_.target_text, JoinTargets(options_.targets));
+    std::vector<std::string> for_cpu, for_gpu;
+    for (const std::string& target : options_.targets) {
+      (target.starts_with("cuda:") ? for_gpu : for_cpu).push_back(target);
+    }
+    if (for_cpu.empty()) std::swap(for_cpu, for_gpu);  // one program, whatever it is for
+    if (!for_cpu.empty()) {
+      INGOT_ASSIGN_OR_RETURN(compile_.target_text, JoinTargets(for_cpu));
+    }
+    if (!for_gpu.empty()) {
+      INGOT_ASSIGN_OR_RETURN(std::string text, JoinTargets(for_gpu));
+      INGOT_ASSIGN_OR_RETURN(TargetFamily family, ParseTarget(text));
+      gpu_.emplace(std::move(text), std::move(family));
     }
     INGOT_ASSIGN_OR_RETURN(compile_.target, ParseTarget(compile_.target_text));
     for (const std::string& text : options_.input_shapes) {
@@ -256,6 +279,15 @@ class Compilation {
     }
     compile_.keep_prepare |= compile_.pass_options.keep_prepare;
     return Status();
+  }
+
+  // The same functions for the second kind of device.
+  Result<vm::Program> CompileForGpu(const ir::IRModule& module) {
+    driver::CompileOptions for_cpu = compile_;
+    std::tie(compile_.target_text, compile_.target) = *gpu_;
+    Result<vm::Program> program = Compile(module);
+    compile_ = std::move(for_cpu);
+    return program;
   }
 
   // Compiles the module. With --validate every step is checked as it runs, and notes say what was checked.
@@ -335,11 +367,14 @@ class Compilation {
     return Status();
   }
 
-  Status WriteProgram(const vm::Program& program, driver::FileKind kind) const {
+  Status WriteProgram(const vm::Program& program, const vm::Program* for_gpu, driver::FileKind kind) const {
     driver::WriteOptions write;
     write.kind = kind;
+    write.for_gpu = for_gpu;
     INGOT_ASSIGN_OR_RETURN(write.encoding, driver::ParseCompression(options_.compress));
-    const std::string& triple = compile_.target.variants.front().triple;
+    const bool is_for_cpu = compile_.target.kind == Target::Kind::kCpu;
+    INGOT_ASSIGN_OR_RETURN(const TargetFamily host, ParseTarget("cpu"));  // whose launcher drives GPUs
+    const std::string& triple = (is_for_cpu ? compile_.target : host).variants.front().triple;
     write.architecture = triple.substr(0, triple.find('-'));
     write.launcher = options_.launcher;
     write.calls = &tool_.files();
@@ -454,6 +489,7 @@ class Compilation {
   Tool& tool_;
   const Options& options_;
   driver::CompileOptions compile_;
+  std::optional<std::pair<std::string, TargetFamily>> gpu_;  // beside that of compile_, which is for the CPU
   driver::CompileObserver observer_;
   std::vector<std::pair<std::string, double>> times_;
   std::optional<kernels::CacheFigures> cached_;
@@ -475,7 +511,8 @@ int main(int argc, char** argv) {
   line.Add("MODEL", options.model, "model.onnx, or module.py (TVMScript)");
   line.Add("-o,--output", options.output, "Where the result goes (text forms: default stdout)").Type("FILE");
   line.Add("--target", options.targets,
-           "cpu[:native|:x86-64-v3,x86-64-v4|:aarch64|...] (--list-targets); several make one file for all")
+           "cpu[:native|:x86-64-v3,x86-64-v4|:aarch64|...] (--list-targets); or cuda:sm_80,sm_90; several make one "
+           "file for all")
       .OneEach();
   line.Add("--input-shape", options.input_shapes, "NAME=DIM,DIM,...: fix or name an input's dimensions").OneEach();
   line.Add("--dim", options.dims, "NAME=VALUE or NAME=MIN..MAX: fix or bound a symbolic dimension").OneEach();

@@ -14,6 +14,7 @@
 #include "formats/file.h"
 #include "formats/packed_program.h"
 #include "formats/signing.h"
+#include "vm/program/device_program.h"
 #include "vm/program/program_codec.h"
 #include "vm/verify/verifier.h"
 
@@ -56,6 +57,7 @@ std::string Header(const std::string& symbol, const vm::Program& program) {
 // A launcher, an object or a library is machine code of one architecture: kernels of another could never run there.
 Status CheckArchitecture(const vm::Program& program, const std::string& architecture) {
   for (const vm::KernelImage& image : program.images) {
+    if (image.format != vm::ImageFormat::kElf) continue;
     if (image.format != vm::ImageFormat::kElf || image.arch == architecture) continue;
     return Status(StatusCode::kInvalidArgument,
                   "a program, an object or a library is of one architecture; the kernels "
@@ -81,6 +83,18 @@ Status CheckLoads(const vm::Program& program) {
   Status status = check();
   if (status.ok()) return status;
   return Status(StatusCode::kUnsupportedModel, "the executable would not load: " + status.message());
+}
+
+// A container of its own, in a section that readers for the CPU alone pass over.
+Status AddProgramForGpu(const vm::Program& program, const WriteOptions& options, formats::ContainerWriter& writer) {
+  INGOT_RETURN_IF_ERROR(CheckLoads(program));
+  INGOT_ASSIGN_OR_RETURN(vm::EncodedProgram encoded, vm::EncodedProgram::Encode(program, options.encoding));
+  formats::ContainerWriter::Options section;
+  section.is_required = false;
+  section.alignment = encoded.container().Alignment();
+  section.name = vm::kDeviceProgramName;
+  INGOT_ASSIGN_OR_RETURN(std::vector<std::byte> bytes, encoded.container().ToBytes());
+  return writer.AddOwned(vm::kDeviceProgramSection, 0, std::move(bytes), section);
 }
 
 }  // namespace
@@ -138,6 +152,8 @@ Status WriteProgramAs(const vm::Program& program, const std::string& path, const
     INGOT_RETURN_IF_ERROR(encoded.container().AddOwned(formats::SectionKind::kGoldenCases, 0,
                                                        vm::EncodeGoldenCases(options.golden_cases), section));
   }
+  if (options.for_gpu != nullptr)
+    INGOT_RETURN_IF_ERROR(AddProgramForGpu(*options.for_gpu, options, encoded.container()));
   if (!options.secret_key.empty()) {
     INGOT_RETURN_IF_ERROR(formats::SignContainer(encoded.container(), options.secret_key));
   }
@@ -146,7 +162,9 @@ Status WriteProgramAs(const vm::Program& program, const std::string& path, const
   if (options.kind == FileKind::kProgram) {
     std::string launcher = options.launcher;
     if (launcher.empty()) {
-      INGOT_ASSIGN_OR_RETURN(launcher, FindLauncher(LauncherName(program, options.architecture)));
+      INGOT_ASSIGN_OR_RETURN(
+          launcher,
+          FindLauncher(LauncherName(options.for_gpu != nullptr ? *options.for_gpu : program, options.architecture)));
     }
     INGOT_ASSIGN_OR_RETURN(const SharedBytes bytes, formats::MapFile(launcher));
     return formats::WritePackedProgram(bytes.bytes, encoded.container(), path, *options.calls);

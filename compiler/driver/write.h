@@ -20,8 +20,9 @@ enum class FileKind { kExecutable, kProgram, kObject, kShared };
 struct WriteOptions {
   FileKind kind = FileKind::kExecutable;
   vm::EncodeOptions encoding;
-  std::string architecture = "x86_64";  // of the launcher, the object or the library: as KernelImage::arch
-  std::string launcher;                 // a launcher's path; empty: FindLauncher
+  std::string architecture = "x86_64";   // of the launcher, the object or the library: as KernelImage::arch
+  const vm::Program* for_gpu = nullptr;  // borrowed; the same functions, with kernels for GPUs; null: none
+  std::string launcher;                  // a launcher's path; empty: FindLauncher
   std::vector<vm::GoldenCase> golden_cases;
   formats::FileCalls* calls = &formats::FileCalls::System();  // borrowed; write the files
   std::string secret_key;                                     // a file of a key to sign with; empty: not signed

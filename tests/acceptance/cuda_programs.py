@@ -214,6 +214,53 @@ SIGNATURES = ("@twice export (x: float32[4]) -> (output: float32[4])",
               "@main export (x: float32[4], c: bool[]) -> (output: float32[4]@1)")
 
 
+def check_both(tools, model, data):
+    """Files with kernels for both run on both kinds of machines, as programs, too."""
+    file, program = tools.folder / "both.ingot", tools.folder / "both"
+    targets = ("--target", "cpu:x86-64-v2,x86-64-v3", "--target", "cuda:sm_80", "--target", "cuda:sm_90")
+    with np.load(data) as arrays:
+        np.savez(tools.folder / "images.npz", image=arrays["image"][:5])
+        np.savez(tools.folder / "results.npz", probabilities=arrays["probabilities"][:5])
+    called = tools.folder / "called.ingot"
+    (tools.folder / "module.py").write_text(CALLED)
+    for source, options, output in ((model, (), file), (tools.folder / "module.py", (), called),
+                                    (model, ("--emit=program", "--launcher", tools.standin / "launcher"), program)):
+        subprocess.run([tools.bin_dir / "vm-compile", source, *targets, *options, "-o", output], check=True,
+                       env=tools.environment, capture_output=True)
+    compare = (tools.folder / "images.npz", "--expect", f"@{tools.folder / 'results.npz'}", "--atol", "1e-3")
+    entry = ("--input", "x=4xf32=1 2 3 4", "--input", "c=bool=false", "--entry")
+    run, cpu_run, inspect = tools.standin / "vm-run", tools.bin_dir / "vm-run", tools.standin / "vm-inspect"
+    runs = [  # command, whether there is a driver, exit status, a part of what it prints
+        ((run, file, *compare), False, 0, ""),
+        ((run, file, *compare), True, 0, ""),
+        ((run, file, *compare, "--device", "cpu"), True, 0, ""),
+        ((run, file, *compare, "--device", "cuda:0"), True, 0, ""),
+        ((run, file, *compare, "--device", "cuda:0"), False, 2, "no driver"),
+        ((run, file, *compare, "--device", "cuda:0", "--profile"), True, 0, ""),
+        ((tools.standin / "vm-bench", file, "--input", "5x1x8x8xf32=rand", "--device", "cuda", "--iters", "1"), True, 0,
+         ""),
+        ((cpu_run, file, *compare), True, 0, ""),
+        ((cpu_run, file, *compare, "--device", "cuda:0"), True, 4, "contexts run on the device cpu alone"),
+        ((program, *compare), False, 0, ""),
+        ((program, *compare, "--device", "cuda:0"), True, 0, ""),
+        ((program, *compare, "--device", "cuda:0"), False, 2, "no driver"),
+        ((run, called, *entry, "shifted"), False, 0, "20.08"),
+        ((run, called, *entry, "shifted", "--device", "cuda:0"), True, 0, "20.08"),
+        ((run, called, *entry, "main", "--device", "cuda:0"), True, 0, "-3."),
+        ((inspect, file, "--doctor"), True, 0, "for --device cuda; here: stand-in sm_80"),
+        ((inspect, file, "--doctor"), False, 0, "for --device cuda; here: cuda: no driver"),
+        ((tools.bin_dir / "vm-inspect", file, "--verify"), False, 0, ""),
+    ]
+    problems = 0
+    for command, has_driver, status, text in runs:
+        environment = tools.environment if has_driver else {**tools.environment, "LD_LIBRARY_PATH": ""}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        if done.returncode != status or text not in done.stdout + done.stderr:
+            problems += 1
+            print(f"{command}, driver: {has_driver}: {done.returncode}, not {status}: {done.stdout}{done.stderr}")
+    return problems
+
+
 def check_placement(tools):
     file = tools.folder / "module.py"
     file.write_text(CALLED)
@@ -272,7 +319,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         tools = Tools(bin_dir, standin, pathlib.Path(folder))
         problems = check_devices(tools, model) + check_placement(tools) + check_models(tools)
-        return problems + check_digits(tools, model, data)
+        return problems + check_both(tools, model, data) + check_digits(tools, model, data)
 
 
 if __name__ == "__main__":

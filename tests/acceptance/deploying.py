@@ -263,7 +263,9 @@ class Deploying(unittest.TestCase):
         thin = self.dir / "thin_arm.ingot"
         self.check(run(BIN / "vm-inspect", self.dir / "machines.ingot", "--thin", "aarch64", "-o", thin), 0)
         self.check(run(BIN / "vm-run", thin, self.dir / "image.npy"), 4, "needs aarch64 with neon")
-        self.check(self.compile(thin, "--target", "cpu:x86-64-v3", "--target", "cuda:sm_90"), 2, "cannot share a file")
+        both = ("--target", "cpu:x86-64-v3", "--target", "cuda:sm_90")
+        self.check(self.compile(thin, *both, "--emit=bytecode"), 2, "for one kind of device")
+        self.check(self.compile(thin, *both, "--external-weights", self.dir / "w.safetensors"), 2, "one kind of device")
         self.check(self.compile(thin, "--target", "cpu", "--target", "cpu:haswell"), 2, "have the same features")
 
     # ---- Differences and needs

@@ -34,7 +34,7 @@ Status CheckIdle(const ingot_context* context) {
 Status CheckCall(const ingot_context* context, const ingot_function* function) {
   INGOT_RETURN_IF_ERROR(CheckIdle(context));
   if (function == nullptr) return NullArgument("function");
-  const auto& functions = context->context->executable().program().functions;
+  const auto& functions = context->context->opened().program().functions;
   const auto address = reinterpret_cast<uintptr_t>(function->function);
   const auto begin = reinterpret_cast<uintptr_t>(functions.data());
   const auto end = reinterpret_cast<uintptr_t>(functions.data() + functions.size());

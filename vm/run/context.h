@@ -49,6 +49,12 @@ class Context {
   Context& operator=(const Context&) = delete;
 
   const Executable& executable() const { return *executable_; }
+#ifdef INGOT_CUDA
+  // What the functions that are invoked belong to: the executable, or the one whose second program it is.
+  const Executable& opened() const { return opened_ != nullptr ? *opened_ : *executable_; }
+#else
+  const Executable& opened() const { return *executable_; }
+#endif
 
   // Arguments in the signature's order. Tensors at top level are borrowed (any strides), those inside tuples copied.
   // A borrowed_mut parameter is written. A given `cancelled` stops the invocation when it is true at the start; a
@@ -96,6 +102,10 @@ class Context {
 
  private:
   Context(std::shared_ptr<const Executable> executable, const ContextOptions& options);
+#ifdef INGOT_CUDA
+  static Result<std::unique_ptr<Context>> CreateForGpu(std::shared_ptr<const Executable> opened,
+                                                       ContextOptions options);
+#endif
   Status BindDevices(const ContextOptions& options);
   void CreateInterpreter();
   Status CreateStates();
@@ -107,6 +117,10 @@ class Context {
   const LinkedFunction& LinkedOf(const Function& function) const;
 
   std::shared_ptr<const Executable> executable_;
+#ifdef INGOT_CUDA
+  std::shared_ptr<const Executable> opened_;  // null: executable_
+  std::vector<size_t> functions_;             // of executable_, by those of opened_
+#endif
   Devices devices_;
   Externals externals_;
   std::vector<Tensor> states_;

@@ -21,7 +21,10 @@ inline Status Context::Stop(Status status) {
 }
 
 inline const LinkedFunction& Context::LinkedOf(const Function& function) const {
-  const auto index = static_cast<size_t>(&function - executable_->program().functions.data());
+  auto index = static_cast<size_t>(&function - opened().program().functions.data());
+#ifdef INGOT_CUDA
+  if (opened_ != nullptr) index = functions_[index];
+#endif
   return *executable_->linked().functions[index];
 }
 

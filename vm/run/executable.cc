@@ -7,6 +7,7 @@
 #include "formats/file.h"
 #include "runtime/suggest.h"
 #include "runtime/tensor.h"
+#include "vm/program/device_program.h"
 #include "vm/program/limits.h"
 #include "vm/program/program_codec.h"
 #include "vm/program/weights.h"
@@ -99,8 +100,45 @@ Result<std::shared_ptr<const Executable>> Executable::Load(std::shared_ptr<Execu
   Result<Program> program = DecodeProgram(*executable->container_);
   if (!program.ok()) return in_file(std::move(program).status());
   executable->program_ = std::move(*program);
+#ifdef INGOT_CUDA
+  Executable& opened = *executable;
+  INGOT_ASSIGN_OR_RETURN(std::shared_ptr<const Executable> finished, Finish(std::move(executable), fd, options));
+  INGOT_RETURN_IF_ERROR(opened.OpenForGpu(options).WithContext(opened.name_));
+  return finished;
+#else
   return Finish(std::move(executable), fd, options);
+#endif
 }
+
+#ifdef INGOT_CUDA
+// What trusts the file trusts this section of it.
+Status Executable::OpenForGpu(const OpenOptions& options) {
+  const formats::Section* const section = container_->Find(kDeviceProgramSection);
+  if (section == nullptr || options.stub_kernels) return Status();
+  const auto open = [&]() -> Status {
+    std::shared_ptr<Executable> inner(new Executable());
+    inner->instance_ = instance_;
+    inner->name_ = name_;
+    inner->directory_ = directory_;
+    inner->is_copied_ = is_copied_;
+    formats::ContainerOptions opening;
+    opening.pool = instance_->pool();
+    INGOT_ASSIGN_OR_RETURN(SharedBytes bytes, container_->Read(*section));
+    INGOT_ASSIGN_OR_RETURN(inner->container_, formats::Container::Open(std::move(bytes), opening));
+    if (options.verify_constants) INGOT_RETURN_IF_ERROR(inner->container_->VerifyHashes());
+    INGOT_ASSIGN_OR_RETURN(inner->program_, DecodeProgram(*inner->container_));
+    for (const Function& function : program_.functions) {
+      if (function.exported) INGOT_RETURN_IF_ERROR(inner->Find(function.name).status());
+    }
+    Executable& opened = *inner;
+    opened.name_ = kDeviceProgramName;  // in messages of the verifier
+    INGOT_ASSIGN_OR_RETURN(for_gpu_, Finish(std::move(inner), -1, options));
+    opened.name_ = name_;
+    return Status();
+  };
+  return open();
+}
+#endif
 
 // Runs before anything of the file is decoded. The machine's policy does not apply to stub kernels, which run no code
 // of the file; the caller's own does.

@@ -64,6 +64,10 @@ class Executable {
   }
   // An exported function; the error suggests a name and lists what there is.
   Result<const Function*> Find(std::string_view name) const;
+#ifdef INGOT_CUDA
+  // The file's second program, whose kernels are for GPUs (vm/program/device_program.h); null: there is none.
+  const std::shared_ptr<const Executable>& for_gpu() const { return for_gpu_; }
+#endif
   // Null for a program that was in no file.
   const formats::Container* container() const { return container_ ? &*container_ : nullptr; }
 
@@ -71,6 +75,9 @@ class Executable {
   Executable() = default;
   static Result<std::shared_ptr<const Executable>> Load(std::shared_ptr<Executable> executable, SharedBytes bytes,
                                                         int fd, const OpenOptions& options);
+#ifdef INGOT_CUDA
+  Status OpenForGpu(const OpenOptions& options);
+#endif
   Status CheckTrust(const OpenOptions& options, std::span<const std::byte> file);
   static Result<std::shared_ptr<const Executable>> Finish(std::shared_ptr<Executable> executable, int fd,
                                                           const OpenOptions& options);
@@ -83,6 +90,9 @@ class Executable {
   Program program_;
   LinkedProgram linked_;
   mutable PreparedConstants prepared_constants_;
+#ifdef INGOT_CUDA
+  std::shared_ptr<const Executable> for_gpu_;
+#endif
 };
 
 }  // namespace ingot::vm

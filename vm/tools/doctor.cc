@@ -13,8 +13,11 @@
 #include "runtime/cuda_driver.h"
 #endif
 #include "runtime/device_list.h"
+#include "vm/program/device_program.h"
 #include "vm/program/kernel_image.h"
+#include "vm/program/program_codec.h"
 #include "vm/program/trust.h"
+#include "vm/verify/verifier.h"
 
 namespace ingot::vm {
 namespace {
@@ -57,7 +60,8 @@ class Doctor {
     Say("format", "version " + std::to_string(formats::kContainerVersion),
         "version " + std::to_string(formats::kContainerVersion), StatusCode::kOk);
     Processor();
-    Devices();
+    Devices(program_);
+    SecondProgram();
     Memory();
     WeightFiles();
     Externals();
@@ -113,11 +117,11 @@ class Doctor {
 
 #ifdef INGOT_CUDA
   // Whether each kernel that is launched has code that the device runs; empty: all have. `version` is that of the driver.
-  std::string MissingOn(const Device& device, int version) const {
-    for (const Kernel& kernel : program_.kernels) {
+  static std::string MissingOn(const Program& program, const Device& device, int version) {
+    for (const Kernel& kernel : program.kernels) {
       if (kernel.launches.empty()) continue;
       const auto runs = [&](const KernelVariant& variant) {
-        const KernelImage& image = program_.images[variant.image];
+        const KernelImage& image = program.images[variant.image];
         return device.RunsCodeFor(image.arch) && CudaVersionFor(image) <= version;
       };
       if (std::ranges::none_of(kernel.variants, runs)) return ", without code for kernel \"" + kernel.name + "\"";
@@ -127,9 +131,9 @@ class Doctor {
 #endif
 
   // What of GPUs and drivers runs the code of the file, one way after the other.
-  std::string LaunchedCode() const {
+  static std::string LaunchedCode(const Program& program) {
     std::string text;
-    for (const KernelImage& image : program_.images) {
+    for (const KernelImage& image : program.images) {
       if (image.format != ImageFormat::kPtx) continue;
       const bool is_exact = image.arch.ends_with('a');
       const int version = std::max(CudaVersionFor(image), kOldestCuda);
@@ -139,15 +143,33 @@ class Doctor {
     return text;
   }
 
-  void Devices() {
-    for (const VirtualDevice& device : program_.devices) {
+  // What the program for GPUs beside the one for the CPU needs. The file runs without, so that nothing of it is missing.
+  void SecondProgram() {
+    const formats::Section* const section = container_.Find(kDeviceProgramSection);
+    if (section == nullptr) return;
+    const auto open = [&]() -> Status {
+      INGOT_ASSIGN_OR_RETURN(SharedBytes bytes, container_.Read(*section));
+      INGOT_ASSIGN_OR_RETURN(const formats::Container container, formats::Container::Open(std::move(bytes)));
+      INGOT_ASSIGN_OR_RETURN(const Program program, DecodeProgram(container));
+      INGOT_RETURN_IF_ERROR(Verify(program));
+      Devices(program, /*is_optional=*/true);
+      return Status();
+    };
+    if (const Status status = open(); !status.ok()) Say("device", kDeviceProgramName, status.message(), status.code());
+  }
+
+  void Devices(const Program& program, bool is_optional = false) {
+    for (const VirtualDevice& device : program.devices) {
+      if (is_optional && device.kind != kCudaDevice) continue;
       const bool launches = device.kind == kCudaDevice;
-      const std::string needs =
-          device.kind + " " + std::to_string(device.index) + (launches ? LaunchedCode() : std::string());
+      const std::string needs = device.kind + " " + std::to_string(device.index) +
+                                (launches ? LaunchedCode(program) : std::string()) +
+                                (is_optional ? ", for --device cuda" : "");
       const auto rows = DeviceList();
       const auto row = std::ranges::find_if(rows, [&](const DeviceRow& r) { return device.kind == r.name; });
       if (row == rows.end()) {
-        Say("device", needs, "this build has no driver for it", StatusCode::kUnsupportedFile);
+        Say("device", needs, "this build has no driver for it",
+            is_optional ? StatusCode::kOk : StatusCode::kUnsupportedFile);
         continue;
       }
       const Result<Ref<Device>> made = row->create(launches ? device.index : 0, HostAllocator::Default());
@@ -156,12 +178,13 @@ class Doctor {
 #ifdef INGOT_CUDA
       if (launches && made.ok()) {
         const Result<Ref<CudaDriver>> driver = CudaDriver::Open(nullptr);
-        const std::string missing = driver.ok() ? MissingOn(**made, (*driver)->version()) : driver.status().message();
+        const std::string missing =
+            driver.ok() ? MissingOn(program, **made, (*driver)->version()) : driver.status().message();
         has = std::string((*made)->description()) + missing;
         is_fine = missing.empty();
       }
 #endif
-      Say("device", needs, has, is_fine ? StatusCode::kOk : StatusCode::kUnsupportedFile);
+      Say("device", needs, has, is_fine || is_optional ? StatusCode::kOk : StatusCode::kUnsupportedFile);
     }
   }
 

@@ -64,7 +64,8 @@ TEST_CASE("target: several are one list of variants") {
   REQUIRE(family->variants.size() == 3);
   CHECK(family->variants[0].name == "aarch64");
   CHECK(family->variants[2].name == "x86-64-v4");
-  CHECK(join({"cpu:x86-64-v3", "cuda:sm_90"}).status().message().find("cannot share") != std::string::npos);
+  CHECK(join({"cuda:sm_80", "cuda:sm_90,sm_86"}).value() == "cuda:sm_80,sm_86,sm_90");
+  CHECK(join({"cpu:x86-64-v3", "cuda:sm_90"}).status().message().find("two kinds of devices") != std::string::npos);
   CHECK(join({"cpu:x86-64-v3", "cpu:+avx512bf16"}).status().message().find("follows no CPU") != std::string::npos);
 }
 
