@@ -22,6 +22,8 @@ namespace {
 
 class CudaDevice;
 
+constexpr unsigned kEventWithoutTime = 2;
+
 // Makes the device's context the calling thread's for a scope.
 class CurrentContext {
  public:
@@ -89,6 +91,14 @@ class CudaDevice final : public Device {
   };
   static CudaStream Handle(Stream stream) { return static_cast<CudaStream>(stream.handle); }
   static CudaPointer Address(const void* data) { return reinterpret_cast<uintptr_t>(data); }
+  // Behind every so many launches stands a mark, and the one before the last is waited for before the next: a caller who
+  // stops launching (a deadline, Ctrl-C) has twice as many before it at most that have not run.
+  static constexpr int64_t kLaunchesPerMark = 32;
+  struct LaunchMark {
+    CudaEvent event = nullptr;
+    bool is_recorded = false;
+  };
+  Status BoundLaunches(Stream stream);
   Status WaitFor(Staging& staging);
   Status Mark(Staging& staging, Stream stream);
   Status EnsureStaging();
@@ -109,6 +119,9 @@ class CudaDevice final : public Device {
   std::mutex mutex_;  // of what follows
   int64_t live_bytes_ = 0;
   std::string lost_;  // what lost the context; empty while it is alive
+  std::mutex launch_mutex_;
+  int64_t num_launches_ = 0;
+  LaunchMark marks_[2];
   std::mutex staging_mutex_;
   Staging staging_[2];
 };
@@ -198,6 +211,9 @@ CudaDevice::~CudaDevice() {
       if (staging.event != nullptr) static_cast<void>(driver_->EventDestroy(staging.event));
       if (staging.memory != nullptr) static_cast<void>(driver_->MemFreeHost(staging.memory));
     }
+    for (const LaunchMark& mark : marks_) {
+      if (mark.event != nullptr) static_cast<void>(driver_->EventDestroy(mark.event));
+    }
     if (pool_ != nullptr) static_cast<void>(driver_->MemPoolDestroy(pool_));
   }
   static_cast<void>(driver_->PrimaryCtxRelease(ordinal_));
@@ -269,9 +285,8 @@ Status CudaDevice::EnsureStaging() {
     if (staging.memory == nullptr) {
       INGOT_RETURN_IF_ERROR(Check(driver_->MemHostAlloc(&staging.memory, kStagingBytes, 0), "cuMemHostAlloc"));
     }
-    constexpr unsigned kWithoutTime = 2;
     if (staging.event == nullptr) {
-      INGOT_RETURN_IF_ERROR(Check(driver_->EventCreate(&staging.event, kWithoutTime), "cuEventCreate"));
+      INGOT_RETURN_IF_ERROR(Check(driver_->EventCreate(&staging.event, kEventWithoutTime), "cuEventCreate"));
     }
   }
   return Status();
@@ -432,7 +447,21 @@ Status CudaDevice::LaunchKernel(void* kernel, const LaunchConfig& config, std::s
       driver_->LaunchKernel(function, size(config.grid[0]), size(config.grid[1]), size(config.grid[2]),
                             size(config.block[0]), size(config.block[1]), size(config.block[2]),
                             size(config.shared_bytes), Handle(stream), parameters.data(), nullptr);
-  return Check(result, "cuLaunchKernel");
+  INGOT_RETURN_IF_ERROR(Check(result, "cuLaunchKernel"));
+  return BoundLaunches(stream);
+}
+
+Status CudaDevice::BoundLaunches(Stream stream) {
+  std::lock_guard lock(launch_mutex_);
+  if (++num_launches_ % kLaunchesPerMark != 0) return Status();
+  LaunchMark& mark = marks_[num_launches_ / kLaunchesPerMark % 2];
+  if (mark.event == nullptr) {
+    INGOT_RETURN_IF_ERROR(Check(driver_->EventCreate(&mark.event, kEventWithoutTime), "cuEventCreate"));
+  }
+  if (mark.is_recorded) INGOT_RETURN_IF_ERROR(Check(driver_->EventSynchronize(mark.event), "cuEventSynchronize"));
+  const CudaResult result = driver_->EventRecord(mark.event, Handle(stream));
+  mark.is_recorded = result == kCudaSuccess;
+  return Check(result, "cuEventRecord");
 }
 
 }  // namespace

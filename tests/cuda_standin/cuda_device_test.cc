@@ -106,6 +106,30 @@ Status UseDevice() {
   return Status();
 }
 
+// More launches than may be in the queue at a time.
+Status UseQueue() {
+  INGOT_ASSIGN_OR_RETURN(const Ref<Device> device, CreateCudaDevice(0, CudaOptions()));
+  INGOT_ASSIGN_OR_RETURN(void* const block, device->Allocate(64));
+  const auto launch = [&]() -> Status {
+    constexpr int64_t kFirst[8] = {};
+    INGOT_RETURN_IF_ERROR(device->CopyFromHost(block, kFirst, 64, Stream()));
+    INGOT_ASSIGN_OR_RETURN(const Ref<DeviceImage> image, device->LoadImage(Bytes(kAdd)));
+    INGOT_ASSIGN_OR_RETURN(void* kernel, image->FindKernel("add"));
+    void* const buffers[] = {block, block};
+    const int64_t ints[] = {1, 7, 0};
+    for (int k = 0; k < 100; ++k) {
+      INGOT_RETURN_IF_ERROR(device->LaunchKernel(kernel, {{1, 1, 1}, {1, 1, 1}, 0}, buffers, ints, Stream()));
+    }
+    int64_t sum = 0;
+    INGOT_RETURN_IF_ERROR(device->CopyToHost(&sum, block, 8, Stream()));
+    CHECK(sum == 700);
+    return Status();
+  };
+  Status status = launch();
+  device->Free(block, 64);
+  return status;
+}
+
 TEST_CASE("cuda: a kernel gets its buffers and integers, and copies are in order") {
   const Control control;
   const Status status = UseDevice();
@@ -169,6 +193,18 @@ TEST_CASE("cuda: launches beyond the limits are refused by name") {
   for (const LaunchConfig& config : wrong)
     CHECK(device->LaunchKernel(kernel, config, {}, {}, Stream()).code() == StatusCode::kInvalidArgument);
   CHECK(device->LaunchKernel(kernel, {{0, 1, 1}, {1, 1, 1}, 0}, {}, {}, Stream()).ok());
+  // More shared memory than every kernel may have is allowed for this one, up to what the device has.
+  void* const block = device->Allocate(64).value();
+  REQUIRE(device->CopyFromHost(block, std::vector<int64_t>(8).data(), 64, Stream()).ok());
+  void* const buffers[] = {block, block};
+  const int64_t ints[] = {8, 7, 0};
+  for (const int64_t shared : {48 << 10, 163 << 10}) {
+    CHECK(device->LaunchKernel(kernel, {{1, 1, 1}, {32, 1, 1}, shared}, buffers, ints, Stream()).ok());
+    CHECK(device->Synchronize(Stream()).ok());
+  }
+  const Status beyond = device->LaunchKernel(kernel, {{1, 1, 1}, {32, 1, 1}, (163 << 10) + 1}, buffers, ints, Stream());
+  CHECK(beyond.code() == StatusCode::kInvalidArgument);
+  device->Free(block, 64);
 }
 
 TEST_CASE("cuda: the bound of memory holds") {
@@ -222,6 +258,23 @@ TEST_CASE("cuda: each call of the driver fails once, and for ever after: nothing
     }
   }
   MESSAGE(calls << " calls, " << failed << " of " << 6 * calls << " runs failed, as they should");
+}
+
+TEST_CASE("cuda: the same for what bounds the queue of launches") {
+  const Control control;
+  control.FailCall(0, 0, false);
+  REQUIRE(UseQueue().ok());
+  const int64_t calls = control.Calls();
+  REQUIRE(calls > 300);
+  for (int64_t call = calls - 220; call <= calls; ++call) {  // the last 70 launches, and what is behind them
+    CAPTURE(call);
+    control.FailCall(call, 999, false);
+    const Status status = UseQueue();
+    control.FailCall(0, 0, false);
+    CHECK((status.ok() || status.code() == StatusCode::kFailed));
+    CHECK(control.LiveObjects() == 0);
+  }
+  CHECK(UseQueue().ok());
 }
 
 }  // namespace

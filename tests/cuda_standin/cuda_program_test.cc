@@ -2,9 +2,12 @@
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <cstdlib>
+#include <ctime>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "runtime/cuda_device.h"
@@ -134,6 +137,29 @@ constexpr char kOnDevice[] = R"(function @main export [n in 0..1000](x: int64[n]
 }
 )";
 
+// Many launches that nobody waits for.
+constexpr char kLoop[] = R"(function @loop export (x: int64[64]@1, times: int) -> (y: int64[64]@1) {
+  register r2: constant int64[1000]@1
+  register r3: int
+  register r4: int
+  register r5: owned int64[64]@1
+  register r6: int
+  register r7: bool
+  const_tensor r2, #0
+  const_int r3, 64
+  const_int r4, 7
+  const_int r6, 0
+  alloc_output r5, 0, [64]
+again:
+  call_kernel @unchecked, [r0, r2, r5], [r3, r4]
+  dim r6, r6 + 1
+  test r7, r6 < r1
+  branch r7, again, done
+done:
+  return [r5]
+}
+)";
+
 constexpr int64_t kBy = 7;
 
 std::string Hex(const void* bytes, size_t size) {
@@ -157,12 +183,21 @@ void Replace(std::string& text, std::string_view what, const std::string& with) 
     text.replace(at, what.size(), with);
 }
 
-enum class Form { kOnHost, kOnDevice };  // of the caller's tensors
+enum class Form { kOnHost, kOnDevice, kLoop };  // where the caller's tensors are; calls in a loop
 
 Result<Program> MakeProgram(const std::string& architecture, const std::string& kind = "cuda",
                             Form form = Form::kOnHost) {
   std::string text = kProgram;
-  if (form == Form::kOnDevice) text = text.substr(0, text.find("function @main")) + kOnDevice;
+  if (form != Form::kOnHost) text = text.substr(0, text.find("function @main")) + kOnDevice;
+  if (form == Form::kLoop) {
+    std::string kernel =
+        text.substr(text.find("kernel @shift"), text.find("function @main") - text.find("kernel @shift"));
+    Replace(kernel, "@shift", "@unchecked");
+    Replace(kernel, "  effects may_fail\n", "");
+    Replace(kernel, "  message \"no product is negative\"\n", "");
+    text.insert(text.find("function @main"), kernel);
+    text += kLoop;
+  }
   Replace(text, "device \"cuda\"", "device \"" + kind + "\"");
   const std::vector<int64_t> factors = Factors();
   Replace(text, "CONSTANT", Hex(factors.data(), factors.size() * sizeof(int64_t)));
@@ -522,6 +557,35 @@ TEST_CASE("cuda programs: tensors that are elsewhere are refused by name, or cop
   const Function& host_main = of_host->executable().program().functions[0];
   REQUIRE(of_host->InvokeInto(host_main, std::vector{on_device.view()}, std::vector{device_out.view()}).ok());
   CHECK(IsRight(*of_host, *device, device_out, numbers));
+}
+
+TEST_CASE("cuda programs: a deadline ends a long sequence of launches soon, and the next call is right") {
+  const auto executable = Load("sm_80", false, "cuda", Form::kLoop).value();
+  ContextOptions options;
+  options.copies_tensors = true;
+  const auto context = Context::Create(executable, options).value();
+  const Function& loop = executable->program().functions[1];
+  const std::vector<int64_t> x = Ascending(64);
+  const auto call = [&](int64_t times) { return context->Invoke(loop, std::vector<Value>{Numbers(x), Value(times)}); };
+  context->set_deadline(0.1);
+  const std::clock_t start = std::clock();  // of the processor, whatever else it does
+  const Status late = call(int64_t{1} << 40).status();
+  const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  CHECK(late.code() == StatusCode::kDeadlineExceeded);
+  CHECK_MESSAGE(seconds < 0.4, seconds << " seconds");  // of which the last 64 launches take milliseconds
+  context->set_deadline(0);
+  const Tensor y = std::get<Tensor>(call(100).value()[0]);
+  const std::vector<int64_t> factors = Factors();
+  bool right = true;
+  for (size_t i = 0; i < x.size(); ++i) right &= y.Elements<int64_t>()[i] == (x[i] + kBy) * factors[i];
+  CHECK(right);
+  std::thread canceller([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    context->Cancel();
+  });
+  CHECK(call(int64_t{1} << 40).status().code() == StatusCode::kCancelled);
+  canceller.join();
+  CHECK(RunOn(*context, Ascending(200)).ok());
 }
 
 std::string DeviceFinding(const std::string& architecture) {
