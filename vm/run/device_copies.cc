@@ -1,10 +1,9 @@
-// Copies of whole tensors between the host and devices, for arguments and results that are elsewhere than the program
-// has them. What a device has is compact; a strided tensor of the host goes through a compact one. Built with
-// INGOT_CUDA.
+// What a device has is compact; a strided tensor of the host goes through a compact one.
+#include "vm/run/device_copies.h"
+
 #include <algorithm>
 
 #include "runtime/tensor.h"
-#include "vm/run/devices.h"
 
 namespace ingot::vm {
 namespace {
@@ -13,18 +12,18 @@ Result<Tensor> CompactOnHost(const TensorView& like) { return Tensor::Allocate(l
 
 }  // namespace
 
-Status Devices::CopyTensor(const TensorView& from, const TensorView& to) const {
+Status CopyAcross(const Devices& devices, const TensorView& from, const TensorView& to) {
   const bool from_host = from.device.is_host_accessible(), to_host = to.device.is_host_accessible();
   if (from_host && to_host) return CopyElements(from, to);
   const TensorView& on_device = from_host ? to : from;
-  const auto found = std::ranges::find(bound_, on_device.device, [](const Bound& bound) { return bound.device->id(); });
-  if (found == bound_.end()) {
+  const auto found = std::ranges::find(devices.ids(), on_device.device);
+  if (found == devices.ids().end()) {
     return Status(StatusCode::kBadInput, {"a tensor is on ", on_device.device.ToString(), ", and the program is not"});
   }
   if ((!from_host && !from.is_compact) || (!to_host && !to.is_compact)) {
     return Status(StatusCode::kBadInput, {"a tensor on ", on_device.device.ToString(), " is strided"});
   }
-  Device& device = *found->device;
+  Device& device = devices.device(static_cast<size_t>(found - devices.ids().begin()));
   if (from_host) {
     if (from.is_compact) return device.CopyFromHost(to.data, from.data, from.size_bytes, {});
     INGOT_ASSIGN_OR_RETURN(const Tensor compact, CompactOnHost(from));

@@ -5,6 +5,9 @@
 #include <cstring>
 
 #include "runtime/device_list.h"
+#ifdef INGOT_CUDA
+#include "vm/run/device_copies.h"
+#endif
 
 namespace ingot::vm {
 
@@ -25,6 +28,8 @@ Status Devices::Bind(const Program& program, int64_t max_memory_bytes) {
 }
 
 #ifdef INGOT_CUDA
+Status Devices::CopyTensor(const TensorView& from, const TensorView& to) const { return CopyAcross(*this, from, to); }
+
 Status Devices::Choose(const Program& program, std::optional<DeviceId> wanted) {
   if (!wanted) return Status();
   std::string architectures;
