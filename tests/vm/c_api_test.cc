@@ -13,6 +13,7 @@ extern "C" const char* ingot_test_version_from_c(void);
 namespace ingot {
 namespace {
 
+using test::Array;
 using test::Take;
 
 constexpr const char* kProgram =
@@ -144,6 +145,110 @@ TEST_CASE("C API: invoke_into, the stateful way, and failures that name their pl
   CHECK(static_cast<const float*>(output.as.owned_tensor->dl_tensor.data)[3] == 6);
   ingot_value_clear(&output);
   CHECK_FALSE(Take(ingot_context_get_output(api.context, 1, &output)) == "ok");
+}
+
+// Functions whose parameters are no tensors, though tensors are what they get.
+struct Kept : test::Session {
+  Array<int64_t> first{{1, 2}, {2}};
+  Array<int64_t> second{{7, 8}, {2}};
+  Kept()
+      : Session(std::string(R"(ingot 1
+function @same export (x: object("any")) -> (y: object("any")) {
+  return [r0]
+}
+function @written export (x: object("any")) -> (y: int64[2]) {
+  register r1: int64[2]
+  register r2: int64[2]
+  register r3: int64[2]
+  match r1, r0
+  copy r3, r1
+  alloc r2, [2]
+  copy_into r1, r2
+  return [r3]
+}
+function @whole export (x: tuple(int64[2])) -> (y: tuple(int64[2])) {
+  return [r0]
+}
+function @part export (x: tuple(int64[2])) -> (y: int64[2]) {
+  register r1: int64[2]
+  register r2: int64[2]
+  register r3: int64[2]
+  tuple_get r1, r0, 0
+  copy r3, r1
+  alloc r2, [2]
+  copy_into r1, r2
+  return [r3]
+}
+)")) {}
+  void Set(const ingot_function* function, const ingot_dl_tensor& tensor, bool in_tuple) {
+    ingot_value part{}, whole{};
+    part.kind = INGOT_KIND_TENSOR;
+    part.as.tensor = &tensor;
+    whole.kind = INGOT_KIND_TUPLE;
+    whole.as.tuple = {&part, 1};
+    REQUIRE(Take(ingot_context_set_input_value(context, function, "x", in_tuple ? &whole : &part)) == "ok");
+  }
+  ingot_value Run(const ingot_function* function) {
+    ingot_value output{};
+    REQUIRE(Take(ingot_context_run(context, function)) == "ok");
+    REQUIRE(Take(ingot_context_get_output(context, 0, &output)) == "ok");
+    return output;
+  }
+  static const ingot_dl_managed_tensor_versioned& TensorOf(const ingot_value& value) {
+    return *(value.kind == INGOT_KIND_TUPLE ? value.as.tuple.elements[0] : value).as.owned_tensor;
+  }
+  static std::vector<int64_t> Elements(const ingot_value& value) {
+    const auto* data = static_cast<const int64_t*>(TensorOf(value).dl_tensor.data);
+    return {data, data + 2};
+  }
+};
+
+TEST_CASE("C API: an output stays as it is when another input is set") {
+  Kept kept;
+  for (const bool in_tuple : {false, true}) {
+    const ingot_function* same = kept.Find(in_tuple ? "whole" : "same");
+    kept.Set(same, kept.first.tensor, in_tuple);
+    ingot_value output = kept.Run(same);
+    kept.Set(same, kept.second.tensor, in_tuple);
+    CHECK(Kept::Elements(output) == kept.first.values);
+    ingot_value_clear(&output);
+    output = kept.Run(same);
+    CHECK(Kept::Elements(output) == kept.second.values);
+    ingot_value_clear(&output);
+  }
+}
+
+TEST_CASE("C API: an input that is set stays as it is, whatever the callee and the caller write") {
+  Kept kept;
+  const ingot_function* written = kept.Find("written");
+  const ingot_function* part = kept.Find("part");
+  kept.Set(written, kept.first.tensor, false);
+  for (int run = 0; run < 2; ++run) {
+    ingot_value output = kept.Run(written);
+    CHECK(Kept::Elements(output) == kept.first.values);
+    ingot_value_clear(&output);
+  }
+  const ingot_function* same = kept.Find("same");
+  kept.Set(same, kept.first.tensor, false);
+  ingot_value output = kept.Run(same);
+  REQUIRE((Kept::TensorOf(output).flags & INGOT_DL_FLAG_READ_ONLY) == 0);
+  static_cast<int64_t*>(Kept::TensorOf(output).dl_tensor.data)[0] = -5;
+  ingot_value again = kept.Run(same);
+  CHECK(Kept::Elements(again) == kept.first.values);
+  ingot_value_clear(&output);
+  ingot_value_clear(&again);
+
+  kept.Set(part, kept.first.tensor, true);
+  for (int run = 0; run < 2; ++run) {
+    output = kept.Run(part);
+    CHECK(Kept::Elements(output) == kept.first.values);
+    ingot_value_clear(&output);
+  }
+  const ingot_function* whole = kept.Find("whole");
+  kept.Set(whole, kept.first.tensor, true);
+  output = kept.Run(whole);
+  CHECK((Kept::TensorOf(output).flags & INGOT_DL_FLAG_READ_ONLY) != 0);
+  ingot_value_clear(&output);
 }
 
 TEST_CASE("C API: values of every kind go in and come out") {

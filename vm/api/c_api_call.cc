@@ -12,10 +12,18 @@
 namespace ingot::capi {
 namespace {
 
-constexpr int kMaxNesting = 16;                  // of tuples that come from outside, or go there
-constexpr int64_t kMaxResultElements = 1 << 20;  // of one result's tuples together: they may share what they hold
+constexpr int kMaxNesting = 16;  // of tuples that come from outside, or go there
+// Of the results of one call together: of tuples, which may share what they hold, and of 64 bytes of text each.
+constexpr int64_t kMaxResultElements = 1 << 20;
 
-Result<vm::Value> ToValue(const ingot_value& value, int depth = 0) {
+Result<Tensor> CopyOf(const TensorView& view, bool is_read_only) {
+  INGOT_ASSIGN_OR_RETURN(Tensor copy, Tensor::Allocate(view.dtype, view.shape()));
+  INGOT_RETURN_IF_ERROR(CopyElements(view, copy.view()));
+  return is_read_only ? copy.AsReadOnly() : copy;
+}
+
+// `is_kept`: the value is an argument of several calls, none of which may write what it holds.
+Result<vm::Value> ToValue(const ingot_value& value, bool is_kept = false, int depth = 0) {
   switch (value.kind) {
     case INGOT_KIND_INT:
       return vm::Value(value.as.i);
@@ -48,14 +56,12 @@ Result<vm::Value> ToValue(const ingot_value& value, int depth = 0) {
       if (value.as.tuple.elements == nullptr && value.as.tuple.count > 0) return NullArgument("elements");
       std::vector<vm::Value> elements;
       for (size_t i = 0; i < value.as.tuple.count; ++i) {
-        INGOT_ASSIGN_OR_RETURN(vm::Value element, ToValue(value.as.tuple.elements[i], depth + 1));
+        INGOT_ASSIGN_OR_RETURN(vm::Value element, ToValue(value.as.tuple.elements[i], is_kept, depth + 1));
         // The callee may keep the tuple beyond the call, so its tensors are copied.
         if (const auto* tensor = std::get_if<Tensor>(&element)) {
           if (!tensor->view().device.is_host_accessible())
             return Status(StatusCode::kBadInput, "a tensor in a tuple is not on the host");
-          INGOT_ASSIGN_OR_RETURN(Tensor copy, Tensor::Allocate(tensor->dtype(), tensor->dims()));
-          INGOT_RETURN_IF_ERROR(CopyElements(tensor->view(), copy.view()));
-          element = std::move(copy);
+          INGOT_ASSIGN_OR_RETURN(element, CopyOf(tensor->view(), is_kept));
         }
         elements.push_back(std::move(element));
       }
@@ -90,15 +96,18 @@ Result<Tensor> Keeping(const Tensor& tensor, const KeepAlive& keep) {
   Holder* const raw = holder.release();  // Wrap takes it over, whatever it returns
   INGOT_ASSIGN_OR_RETURN(Ref<Storage> storage, Storage::Wrap(raw->storage->data(), raw->storage->size_bytes(),
                                                              raw->storage->device(), release, raw));
-  return Tensor::InStorage(std::move(storage), tensor.dtype(), tensor.dims(), tensor.byte_offset());
+  INGOT_ASSIGN_OR_RETURN(Tensor kept,
+                         Tensor::InStorage(std::move(storage), tensor.dtype(), tensor.dims(), tensor.byte_offset()));
+  return tensor.is_read_only() ? kept.AsReadOnly() : kept;
 }
 
 // On failure *out is a value that may be cleared.
-Status FromValue(const vm::Value& value, const KeepAlive& keep, ingot_value* out, int64_t* left = nullptr,
-                 int depth = 0) {
+Status FromValue(const vm::Value& value, const KeepAlive& keep, ingot_value* out, int64_t* left, int depth = 0) {
   *out = {};
-  int64_t all = kMaxResultElements;
-  if (left == nullptr) left = &all;
+  const auto too_large = [] {
+    return Status(StatusCode::kFailed,
+                  "results of tuples that nest too deep, or of too many elements or too much text");
+  };
   if (const auto* i = std::get_if<int64_t>(&value)) {
     out->kind = INGOT_KIND_INT;
     out->as.i = *i;
@@ -137,6 +146,8 @@ Status FromValue(const vm::Value& value, const KeepAlive& keep, ingot_value* out
   const auto* object = std::get_if<Ref<vm::Object>>(&value);
   if (object != nullptr) {
     if (const auto* text = dynamic_cast<const vm::StringObject*>(object->get())) {
+      *left -= static_cast<int64_t>(text->text.size() / 64);
+      if (*left < 0) return too_large();
       void* copy = CopyBytes(text->text.c_str(), text->text.size() + 1);
       if (copy == nullptr) return Status::OutOfMemory();
       out->kind = INGOT_KIND_STRING;
@@ -146,9 +157,7 @@ Status FromValue(const vm::Value& value, const KeepAlive& keep, ingot_value* out
     if (const auto* tuple = dynamic_cast<const vm::TupleObject*>(object->get());
         tuple != nullptr && tuple->kind() == vm::ValueKind::kTuple) {
       *left -= static_cast<int64_t>(tuple->elements().size());
-      if (depth == kMaxNesting || *left < 0) {
-        return Status(StatusCode::kFailed, "a result of tuples that nest too deep, or have too many elements");
-      }
+      if (depth == kMaxNesting || *left < 0) return too_large();
       auto* elements =
           static_cast<ingot_value*>(std::calloc(std::max<size_t>(tuple->elements().size(), 1), sizeof(ingot_value)));
       if (elements == nullptr) return Status::OutOfMemory();
@@ -199,13 +208,14 @@ struct ExternalResults {
 Result<std::vector<vm::Value>> CallExternal(const ingot_external& external, size_t num_results,
                                             std::span<const vm::Value> arguments) {
   OwnedValues owned(arguments.size());
+  int64_t left = kMaxResultElements;
   std::vector<ingot_value> given(arguments.size());
   std::vector<ingot_dl_tensor> tensors(arguments.size());  // borrowed views, so nothing is exported
   std::vector<std::array<int64_t, size_t{2} * kMaxRank>> extents(arguments.size());
   for (size_t i = 0; i < arguments.size(); ++i) {
     const auto* tensor = std::get_if<Tensor>(&arguments[i]);
     if (tensor == nullptr) {
-      INGOT_RETURN_IF_ERROR(FromValue(arguments[i], nullptr, &owned.values[i]));
+      INGOT_RETURN_IF_ERROR(FromValue(arguments[i], nullptr, &owned.values[i], &left));
       given[i] = owned.values[i];
       continue;
     }
@@ -302,36 +312,43 @@ Status CreateContext(ingot_executable* executable, const ingot_context_options* 
   return Status();
 }
 
-// Where the context keeps an input that is set by name. Inputs that were set for another function are dropped.
-Result<std::optional<vm::Value>*> FindInput(ingot_context* context, const ingot_function* function, const char* name) {
+// An input that is set by name: where the context keeps it, and whether its parameter is a tensor.
+struct KeptInput {
+  std::optional<vm::Value>& slot;
+  bool is_tensor;
+};
+
+// Inputs that were set for another function are dropped.
+Result<KeptInput> FindInput(ingot_context* context, const ingot_function* function, const char* name) {
   if (name == nullptr) return NullArgument("name");
   const auto& params = function->function->signature.params;
   if (context->function != function) {
     context->function = function;
-    context->set_inputs.assign(params.size(), std::nullopt);
+    context->set_inputs = std::vector<std::optional<vm::Value>>(params.size());
     context->results.clear();
   }
   std::vector<std::string_view> names;
   for (size_t i = 0; i < params.size(); ++i) {
-    if (params[i].name == name) return &context->set_inputs[i];
+    if (params[i].name == name) return KeptInput{context->set_inputs[i], params[i].type.is_tensor()};
     names.push_back(params[i].name);
   }
   return Status(StatusCode::kNotFound,
                 {"function \"", function->function->name, "\" has no input \"", name, "\"", DidYouMean(name, names)});
 }
 
-// Copies a tensor into a kept input, reusing the memory of the last one where it fits.
-Status CopyInput(const ingot_dl_tensor& tensor, std::optional<vm::Value>& slot) {
+// Copies a tensor into a kept input. Parameters of tensors borrow that memory for a run, and the next tensor that fits
+// reuses it. Others would share it, so that it is read-only for them: they copy what they keep.
+Status CopyInput(const ingot_dl_tensor& tensor, const KeptInput& kept) {
   INGOT_ASSIGN_OR_RETURN(const TensorView view, ViewFromDLTensor(tensor));
   if (!view.device.is_host_accessible())
     return Status(StatusCode::kBadInput, {"the tensor is on ", view.device.ToString()});
-  auto* input = slot ? std::get_if<Tensor>(&*slot) : nullptr;
-  if (input == nullptr || input->dtype() != view.dtype ||
-      !std::equal(input->dims().begin(), input->dims().end(), view.shape().begin(), view.shape().end())) {
-    INGOT_ASSIGN_OR_RETURN(Tensor fitting, Tensor::Allocate(view.dtype, view.shape()));
-    input = &std::get<Tensor>(slot.emplace(std::move(fitting)));
+  auto* input = kept.slot ? std::get_if<Tensor>(&*kept.slot) : nullptr;
+  if (kept.is_tensor && input != nullptr && input->dtype() == view.dtype &&
+      std::ranges::equal(input->dims(), view.shape())) {
+    return CopyElements(view, input->view());
   }
-  return CopyElements(view, input->view());
+  INGOT_ASSIGN_OR_RETURN(kept.slot, CopyOf(view, !kept.is_tensor));
+  return Status();
 }
 
 }  // namespace
@@ -356,7 +373,10 @@ Status CheckResultCount(const ingot_function* function, const ingot_value* resul
 
 Status FromValues(std::span<const vm::Value> values, const KeepAlive& keep, ingot_value* out) {
   OwnedValues converted(values.size());
-  for (size_t i = 0; i < values.size(); ++i) INGOT_RETURN_IF_ERROR(FromValue(values[i], keep, &converted.values[i]));
+  int64_t left = kMaxResultElements;
+  for (size_t i = 0; i < values.size(); ++i) {
+    INGOT_RETURN_IF_ERROR(FromValue(values[i], keep, &converted.values[i], &left));
+  }
   std::copy(converted.values.begin(), converted.values.end(), out);
   converted.values.clear();
   return Status();
@@ -418,22 +438,22 @@ ingot_status* ingot_invoke(ingot_context* context, const ingot_function* functio
 ingot_status* ingot_context_set_input(ingot_context* context, const ingot_function* function, const char* name,
                                       const ingot_dl_tensor* tensor) {
   return GuardCall(context, function, [&]() -> Status {
-    INGOT_ASSIGN_OR_RETURN(std::optional<vm::Value>* const slot, FindInput(context, function, name));
+    INGOT_ASSIGN_OR_RETURN(const KeptInput input, FindInput(context, function, name));
     if (tensor == nullptr) return NullArgument("tensor");
-    return CopyInput(*tensor, *slot);
+    return CopyInput(*tensor, input);
   });
 }
 
 ingot_status* ingot_context_set_input_value(ingot_context* context, const ingot_function* function, const char* name,
                                             const ingot_value* value) {
   return GuardCall(context, function, [&]() -> Status {
-    INGOT_ASSIGN_OR_RETURN(std::optional<vm::Value>* const slot, FindInput(context, function, name));
+    INGOT_ASSIGN_OR_RETURN(const KeptInput input, FindInput(context, function, name));
     if (value == nullptr) return NullArgument("value");
     if (value->kind == INGOT_KIND_TENSOR) {
       if (value->as.tensor == nullptr) return NullArgument("tensor");
-      return CopyInput(*value->as.tensor, *slot);
+      return CopyInput(*value->as.tensor, input);
     }
-    INGOT_ASSIGN_OR_RETURN(*slot, ToValue(*value));
+    INGOT_ASSIGN_OR_RETURN(input.slot, ToValue(*value, true));
     return Status();
   });
 }

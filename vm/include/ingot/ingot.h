@@ -351,8 +351,8 @@ INGOT_API ingot_status* ingot_invoke_into(ingot_context* context, const ingot_fu
                                           ingot_dl_tensor* const* outputs, size_t num_outputs) INGOT_WARN_UNUSED;
 
 /* Calls with inputs that are set by name: ingot_context_set_input copies an input, ingot_context_run calls the
- * function, ingot_context_get_output fetches an output by number. Inputs stay set for further runs until an input of
- * another function is set. */
+ * function, ingot_context_get_output fetches an output by number. Inputs stay set, as they were, for further runs until
+ * an input of another function is set. An output that is a tensor of a tuple that was set is read-only. */
 INGOT_API ingot_status* ingot_context_set_input(ingot_context* context, const ingot_function* function,
                                                 const char* name, const ingot_dl_tensor* tensor) INGOT_WARN_UNUSED;
 /* The same for an input of any kind that an argument may have: tensors, tuples, shapes, scalars, strings, dtypes. */
