@@ -69,7 +69,7 @@ class FunctionLinker {
 
   void FindUses() {
     writes_.assign(function_.registers.size(), 0);
-    other_uses_.assign(function_.registers.size(), false);
+    other_uses_ = std::vector<bool>(function_.registers.size());
     const size_t num_given = function_.signature.symbols.size() + function_.signature.params.size();
     for (size_t i = 0; i < num_given; ++i) writes_[i] = 1;
     for (const Instruction& instruction : function_.code) {
@@ -157,7 +157,7 @@ class FunctionLinker {
   // ---- alignment: tensors that do not certainly begin at a multiple of kPlanAlignment bytes
 
   void FindAligned() {
-    unaligned_.assign(function_.registers.size(), false);
+    unaligned_ = std::vector<bool>(function_.registers.size());
     // Pairs (source, target) of registers of which the target gets the source's address. An unaligned source makes its
     // targets unaligned.
     std::vector<std::pair<RegisterId, RegisterId>> aliases;
@@ -186,7 +186,7 @@ class FunctionLinker {
   }
 
   void FindZeroed(bool all) {
-    linked_->zeroes.assign(function_.code.size(), all);
+    linked_->zeroes = std::vector<bool>(function_.code.size(), all);
     linked_->zeroes_arenas = all;
     if (all) return;
     for (const uint32_t at : FindUnproved(program_, function_)) {

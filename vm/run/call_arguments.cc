@@ -56,7 +56,7 @@ Status CallArguments::Place(const LinkedFunction& linked, int64_t* frame, std::s
   Type loose = type;
   const std::vector<Dim> unknown(linked.function->signature.symbols.size());
   loose = SubstituteSymbols(loose, unknown);
-  if (type.kind == ValueKind::kShape) loose.dims.assign(type.dims.size(), std::nullopt);
+  if (type.kind == ValueKind::kShape) loose.dims = std::vector<Dim>(type.dims.size());
   if (!HasType(value, loose, {}, devices_.ids()))
     return ParameterMismatch(*linked.function, parameter, DescribeValue(value));
   return Unbox(devices_, type, slot, value);

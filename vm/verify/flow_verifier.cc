@@ -23,8 +23,8 @@ class FlowVerifier {
                            {num_blocks, " blocks of ", function_.registers.size(), " registers are too many"});
     }
     entry_bits_.assign(leaders_.size() * words_, 0);
-    reached_.assign(leaders_.size(), false);
-    queued_.assign(leaders_.size(), false);
+    reached_ = std::vector<bool>(leaders_.size());
+    queued_ = std::vector<bool>(leaders_.size());
     std::vector<uint64_t> bits(words_, 0);
     const size_t num_given = function_.signature.symbols.size() + function_.signature.params.size();
     for (size_t i = 0; i < num_given; ++i) bits[i / 64] |= uint64_t{1} << (i % 64);

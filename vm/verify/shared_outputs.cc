@@ -71,7 +71,7 @@ class Finder {
 
   Family Follow(RegisterId root, uint32_t from) const {
     Family family;
-    family.members.assign(function_.registers.size(), false);
+    family.members = std::vector<bool>(function_.registers.size());
     family.members[root.value] = true;
     for (uint32_t pc = from; pc < function_.code.size(); ++pc) {
       const Instruction& in = function_.code[pc];
