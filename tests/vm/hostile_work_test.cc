@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "formats/container_writer.h"
+#include "runtime/utf8.h"
 #include "tests/vm/round_trip.h"
 #include "vm/program/golden_cases.h"
 #include "vm/run/context.h"
@@ -52,6 +53,73 @@ TEST_CASE("a long builtin ends at the deadline") {
   const Status status = context->Invoke(executable->program().functions[0], {}).status();
   CHECK(status.code() == StatusCode::kDeadlineExceeded);
   CHECK(Seconds(began) < 1);
+}
+
+std::string Repeated(const std::string& text, int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i) all += text;
+  return all;
+}
+
+TEST_CASE("many instructions in a row that copy or zero much memory end at the deadline") {
+  const std::string head = "ingot 1\nfunction @main export () -> () {\n  register r0: int8[67108864]\n";
+  const std::string value = "  alloc r0, [67108864]\n  view r1, r0, 1, [67108863]\n";  // not aligned: it is copied
+  const auto kept = [](const std::string& type) {
+    return "  register r1: int8[67108863]\n  register r2: " + type +
+           "(int8[67108863])\n  register r3: int8[67108863]\n";
+  };
+  for (const std::string& body :
+       {Repeated("  alloc r0, [67108864]\n  release r0\n", 1000),
+        kept("optional") + value + "  some r2, r1\n" + Repeated("  unwrap r3, r2\n", 300),
+        kept("tuple") + value + "  tuple r2, [r1]\n" + Repeated("  tuple_get r3, r2, 0\n", 300)}) {
+    CAPTURE(body.substr(0, 300));
+    const auto executable = Open(head + body + "  return []\n}\n");
+    ContextOptions options;
+    options.deadline_seconds = 0.05;
+    const auto context = *Context::Create(executable, options);
+    const auto began = std::chrono::steady_clock::now();
+    const Status status = context->Invoke(executable->program().functions[0], {}).status();
+    CHECK(status.code() == StatusCode::kDeadlineExceeded);
+    CHECK(Seconds(began) < 1);
+  }
+}
+
+TEST_CASE("the text of a message is bounded") {
+  // A sequence of 32,768 integers, a text of a thousand characters of two bytes, and a tensor, very often.
+  const std::string text = R"(ingot 1
+function @main export (fails: bool) -> () {
+  register r1: object("any")
+  register r2: int
+  register r3: tuple(int)
+  register r4: string
+  register r5: float32[2]
+  const_int r2, 1
+  tuple r3, [r2]
+  move r1, r3
+  const_string r4, ")" + Repeated("\u00e4", 1000) +
+                           "\"\n  alloc r5, [2]\n" +
+                           Repeated("  const_int r2, 0\n  call_builtin [r1], sequence_splice, [r1, r2, r2, r1]\n", 15) +
+                           "  branch r0, fail, show\nshow:\n  call_builtin [], print, [r4" +
+                           Repeated(", r1, r4, r5, r2", 10'000) + "]\n  return []\nfail:\n  const_bool r0, false\n" +
+                           "  call_builtin [], assert, [r0, r4" + Repeated(", r4, r1", 10'000) + "]\n  return []\n}\n";
+  std::string printed;
+  InstanceOptions options;
+  options.log = [&](std::string_view message) { printed += message; };
+  const auto executable = *Executable::FromProgram(*Instance::Create(options), test::Assembled(text), "m", {});
+  const auto context = *Context::Create(executable);
+  const auto began = std::chrono::steady_clock::now();
+  CHECK(context->Invoke(executable->program().functions[0], std::vector<Value>{false}).ok());
+  const Status failed = context->Invoke(executable->program().functions[0], std::vector<Value>{true}).status();
+  CHECK(failed.code() == StatusCode::kFailed);
+  CHECK(Seconds(began) < 1);
+  CHECK(printed.find("tuple(int, int, int, int, int, int, int, int, int, int, int, int, int, int, int, int, ...)") !=
+        std::string::npos);
+  for (const std::string& shown : {printed, failed.message()}) {
+    CHECK(shown.size() > 60'000);
+    CHECK(shown.size() < 70'000);
+    CHECK(shown.find("...", shown.size() - 200) != std::string::npos);
+    CHECK(IsUtf8(shown));
+  }
 }
 
 std::shared_ptr<const Executable> OpenPrepared() {

@@ -1,5 +1,6 @@
 // The stub that runs in the place of a native kernel, where its code is not trusted or missing. It reads and writes
 // exactly the declared extents, so that sanitizers find a caller that passes less memory.
+#include <algorithm>
 #include <cstring>
 
 #include "vm/link/linked_program.h"
@@ -39,7 +40,11 @@ Status RunStubKernel(const Kernel& kernel, void* const* buffers, const int64_t* 
     if (kernel.params[i].role == ParamRole::kIn) continue;
     INGOT_ASSIGN_OR_RETURN(const int64_t size, SizeOf(kernel.params[i], arguments));
     // Bytes below 64 are small positive numbers in every element type.
-    if (size > 0) std::memset(buffers[i], static_cast<int>(state >> 32 & 63), static_cast<size_t>(size));
+    auto* bytes = static_cast<unsigned char*>(buffers[i]);
+    for (int64_t k = 0; k < size; k += kPiece) {
+      if (poll.is_stopped()) return Status(StatusCode::kCancelled, "stopped");
+      std::memset(bytes + k, static_cast<int>(state >> 32 & 63), static_cast<size_t>(std::min(kPiece, size - k)));
+    }
   }
   return Status();
 }

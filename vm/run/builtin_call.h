@@ -48,8 +48,9 @@ class BuiltinCall {
   // The result, of builtins that have one.
   void set_result(Value value) { result_ = std::move(value); }
   Value TakeResult() { return std::exchange(result_, Value()); }
-  // The text of argument i, with each "{}" replaced by one of the arguments that follow it.
-  Result<std::string> Format(size_t i) const;
+  // The text of argument i, with each "{}" replaced by the next of the arguments that follow it; those that are left
+  // over stand at its end. What is too long ends with "...".
+  std::string Format(size_t i) const;
 
  private:
   host::Poll poll_;

@@ -63,17 +63,24 @@ const std::string& BuiltinCall::text(size_t i) const {
   return static_cast<const StringObject*>(ObjectOf(*slots_[i]))->text;
 }
 
-Result<std::string> BuiltinCall::Format(size_t i) const {
-  std::vector<Value> values;
-  for (size_t k = i + 1; k < types_.size(); ++k) {
-    if (types_[k]->is_tensor()) {
-      INGOT_ASSIGN_OR_RETURN(Tensor tensor, Tensor::FromView(views_[k], {}));
-      values.emplace_back(std::move(tensor));
+std::string BuiltinCall::Format(size_t i) const {
+  const std::string& format = text(i);
+  std::string out;
+  size_t next = i + 1;
+  for (size_t at = 0; (at < format.size() || next < types_.size()) && out.size() <= kMostTextBytes;) {
+    if (next < types_.size() && (at >= format.size() || format.compare(at, 2, "{}") == 0)) {
+      out += types_[next]->is_tensor() ? TensorText(views_[next]) : ValueText(value(next));
+      ++next;
+      at += 2;
     } else {
-      values.push_back(value(k));
+      out += format[at++];
     }
   }
-  return FormatValues(text(i), values);
+  if (out.size() <= kMostTextBytes) return out;
+  size_t end = kMostTextBytes;
+  while (end > 0 && (out[end] & 0xc0) == 0x80) --end;  // in the middle of a character
+  out.resize(end);
+  return out + "...";
 }
 
 namespace {
@@ -81,14 +88,12 @@ namespace {
 using Call = BuiltinCall&;  // its arguments; the routine sets the result
 
 Status BuiltinPrint(Call a, Instance& instance) {
-  INGOT_ASSIGN_OR_RETURN(const std::string text, a.Format(0));
-  instance.Log(text);
+  instance.Log(a.Format(0));
   return Status();
 }
 Status BuiltinAssert(Call a, Instance&) {
   if (a.flag(0)) return Status();
-  INGOT_ASSIGN_OR_RETURN(std::string text, a.Format(1));
-  return Status(StatusCode::kFailed, std::move(text));
+  return Status(StatusCode::kFailed, a.Format(1));
 }
 Status BuiltinPermute(Call a, Instance&) { return host::Permute(a.tensor(1), a.shape(2), a.tensor(0), a.poll()); }
 Status BuiltinPad(Call a, Instance&) { return host::Pad(a.tensor(1), a.shape(2), a.number(3), a.tensor(0), a.poll()); }

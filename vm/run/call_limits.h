@@ -1,5 +1,5 @@
 // CallLimits: what ends an invocation early: cancelling, its deadline and its fuel. Running code asks IsReached at each
-// call and each jump backwards; the flag alone is also what kernels and long builtins look at.
+// call and each jump backwards; the flag alone is what other instructions, kernels and long builtins look at.
 #pragma once
 
 #include <atomic>

@@ -299,6 +299,9 @@ Status Interpreter::Loop() {
               same_frame = false;
               break;
             default: {
+              // One of these may copy or zero much memory, and a function may have thousands of them in a row.
+              if (limits.is_interrupted()) [[unlikely]]
+                return limits.Failure();
               Status status = kObserved ? StepObserved(op, *record, frame) : steps_.Run(*record, in, source, frame);
               if (!status.ok()) return status;
               break;

@@ -104,8 +104,10 @@ std::string DescribeValue(const Value& value) {
       const Object* object = std::get<Ref<Object>>(value).get();
       const auto* tuple = dynamic_cast<const TupleObject*>(object);
       if (tuple == nullptr) return ValueKindName(object->kind());
+      constexpr size_t kMostShown = 16;
       std::string out = StrCat({ValueKindName(object->kind()), "("});
       for (size_t i = 0; i < tuple->elements().size(); ++i) {
+        if (i == kMostShown) return out + ", ...)";
         // One level is enough for a message, and bounds it.
         const bool nests = std::holds_alternative<Ref<Object>>(tuple->elements()[i]);
         out += (i ? ", " : "") + (nests ? std::string("...") : DescribeValue(tuple->elements()[i]));

@@ -121,7 +121,7 @@ class BoxObject : public Object {
 Value MakeString(std::string text);
 Value MakeTuple(std::vector<Value> elements);
 
-// 'int', 'float32[2, 3]', 'tuple(int, bool)': for messages.
+// 'int', 'float32[2, 3]', 'tuple(int, bool)': for messages. Of many elements it shows the first ones.
 std::string DescribeValue(const Value& value);
 
 // Whether the value has this type. Dims of the type are formulas over the values in `symbols` (unknown dims fit all);

@@ -1,4 +1,4 @@
-// Numbers with nine digits, tensors with at most 16 elements, and the substitution of "{}".
+// Numbers with nine digits, tensors with at most 16 elements.
 #include "vm/run/value_text.h"
 
 #include <cstdio>
@@ -28,8 +28,9 @@ std::string ElementText(DataType dtype, const std::byte* element) {
   return std::to_string(static_cast<int64_t>(bits << shift) >> shift);
 }
 
-std::string TensorText(const Tensor& tensor) {
-  const TensorView& view = tensor.view();
+}  // namespace
+
+std::string TensorText(const TensorView& view) {
   std::string text = view.TypeToString();
   const DataType dtype = view.dtype;
   const bool is_plain = dtype.is_scalar() && dtype.bits % 8 == 0 && dtype.bits <= 64 &&
@@ -42,33 +43,18 @@ std::string TensorText(const Tensor& tensor) {
   return text + (view.num_elements > kMaxShownElements ? ", ...}" : "}");
 }
 
-}  // namespace
-
 std::string ValueText(const Value& value) {
   if (const auto* i = std::get_if<int64_t>(&value)) return std::to_string(*i);
   if (const auto* f = std::get_if<double>(&value)) return NumberText(*f);
   if (const auto* b = std::get_if<bool>(&value)) return *b ? "true" : "false";
   if (const auto* d = std::get_if<DataType>(&value)) return d->ToString();
-  if (const auto* tensor = std::get_if<Tensor>(&value)) return TensorText(*tensor);
+  if (const auto* tensor = std::get_if<Tensor>(&value)) return TensorText(tensor->view());
   if (const auto* object = std::get_if<Ref<Object>>(&value)) {
-    if (const auto* text = dynamic_cast<const StringObject*>(object->get())) return text->text;
-  }
-  return DescribeValue(value);
-}
-
-std::string FormatValues(std::string_view format, std::span<const Value> values) {
-  std::string text;
-  size_t next = 0;
-  for (size_t at = 0; at < format.size();) {
-    if (format.substr(at, 2) == "{}" && next < values.size()) {
-      text += ValueText(values[next++]);
-      at += 2;
-    } else {
-      text += format[at++];
+    if (const auto* text = dynamic_cast<const StringObject*>(object->get())) {
+      return text->text.substr(0, kMostTextBytes + 1);
     }
   }
-  for (; next < values.size(); ++next) text += ValueText(values[next]);
-  return text;
+  return DescribeValue(value);
 }
 
 }  // namespace ingot::vm

@@ -1,17 +1,18 @@
 // The text of values in printed messages and assertions. A tensor shows its type and, on the host, its first elements.
+// Such text is not counted against the memory of a context, so its length is bounded, whatever the values hold.
 #pragma once
 
-#include <span>
+#include <cstddef>
 #include <string>
-#include <string_view>
 
 #include "vm/run/value.h"
 
 namespace ingot::vm {
 
-std::string ValueText(const Value& value);
+constexpr size_t kMostTextBytes = 64 << 10;  // of a message: longer ones end with "..."
 
-// Each "{}" of the format is replaced by the next value; values that are left over follow it.
-std::string FormatValues(std::string_view format, std::span<const Value> values);
+std::string TensorText(const TensorView& view);
+// A string that is longer is cut after a byte more.
+std::string ValueText(const Value& value);
 
 }  // namespace ingot::vm
