@@ -9,9 +9,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <set>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "formats/hash.h"
 #include "runtime/check.h"
@@ -161,7 +163,7 @@ class Printer {
 
   std::string RunFunction(const Function& function) {
     PrintFunction(function);
-    return std::move(out_);
+    return std::exchange(out_, {});
   }
 
   std::string InstructionText(const Function& function, const Instruction& instruction,
@@ -399,6 +401,12 @@ std::string Disassemble(const Program& program, const DisassembleOptions& option
 
 std::string DisassembleFunction(const Program& program, const Function& function) {
   return Printer(program, {}).RunFunction(function);
+}
+
+std::function<std::string(const Function&)> FunctionDisassembler(const Program& program) {
+  return [printer = std::make_shared<Printer>(program, DisassembleOptions())](const Function& function) {
+    return printer->RunFunction(function);
+  };
 }
 
 std::string DisassembleInstruction(const Program& program, const Function& function, const Instruction& instruction) {

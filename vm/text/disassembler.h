@@ -3,6 +3,7 @@
 // appear as #index), and escapes control characters. The grammar stands in vm/text/assembler.h.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,6 +30,8 @@ struct DisassembleOptions {
 std::string Disassemble(const Program& program, const DisassembleOptions& options = {});
 // One function alone.
 std::string DisassembleFunction(const Program& program, const Function& function);
+// The same for many functions of one program, whose tables of names are made once. The program outlives what is returned.
+std::function<std::string(const Function&)> FunctionDisassembler(const Program& program);
 // One instruction, without indentation or line end; labels print as L<index>.
 std::string DisassembleInstruction(const Program& program, const Function& function, const Instruction& instruction);
 

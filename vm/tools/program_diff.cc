@@ -27,7 +27,8 @@ std::vector<std::string> LinesOf(const std::string& text) {
 
 class Diff {
  public:
-  Diff(const Program& a, const Program& b) : a_(a), b_(b) {}
+  Diff(const Program& a, const Program& b)
+      : a_(a), b_(b), text_of_a_(FunctionDisassembler(a)), text_of_b_(FunctionDisassembler(b)) {}
 
   std::vector<std::string> Run() {
     Metadata();
@@ -105,8 +106,7 @@ class Diff {
     }
     if (!(a.notes == b.notes)) Say(what + "another debug map");
     // The text has names instead of numbers, so that rows which moved in a table make no difference.
-    const std::vector<std::string> left = LinesOf(DisassembleFunction(a_, a)),
-                                   right = LinesOf(DisassembleFunction(b_, b));
+    const std::vector<std::string> left = LinesOf(text_of_a_(a)), right = LinesOf(text_of_b_(b));
     const auto [one, two] = std::ranges::mismatch(left, right);
     if (one == left.end() && two == right.end()) return;
     const auto text = [](const auto& lines, auto at) {
@@ -188,6 +188,7 @@ class Diff {
 
   const Program& a_;
   const Program& b_;
+  const std::function<std::string(const Function&)> text_of_a_, text_of_b_;
   std::vector<std::string> lines_;
 };
 
