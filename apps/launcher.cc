@@ -265,7 +265,7 @@ Result<int> Run(const std::string& program, Options& options, FileTransaction& f
     INGOT_ASSIGN_OR_RETURN(const std::vector<ClassScore> best, FindTopK(options.top_k, labels, outputs));
     std::fputs(Printable(TopKText(best)).c_str(), stdout);
   } else if (options.outputs.empty() && options.expect.empty()) {
-    for (const Session::Output& output : outputs) INGOT_RETURN_IF_ERROR(PrintOutput(output));
+    INGOT_RETURN_IF_ERROR(PrintOutputs(outputs));
   }
   return exit_code;
 }

@@ -138,7 +138,7 @@ Result<int> Run(Tool& tool, Options& options) {
   if (options.profile && !tool.json_to_stdout()) std::cout << profile.ToTable();
   const bool has_printed = options.top_k > 0 || options.profile || !options.expect.empty();
   if (!tool.json_to_stdout() && options.outputs.empty() && !has_printed) {
-    for (const Output& output : outputs) INGOT_RETURN_IF_ERROR(PrintOutput(output));
+    INGOT_RETURN_IF_ERROR(PrintOutputs(outputs));
   }
   return exit_code;
 }

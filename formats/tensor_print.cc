@@ -157,7 +157,12 @@ class ElementFormat {
 class Printer {
  public:
   Printer(const TensorView& tensor, const TensorPrintOptions& options)
-      : tensor_(tensor), options_(options), is_shortened_(tensor.num_elements > options.threshold) {}
+      : tensor_(tensor),
+        options_(options),
+        is_shortened_(tensor.num_elements > options.threshold),
+        edge_items_(options.edge_items) {
+    while (is_shortened_ && edge_items_ > 0 && CountShown() > options.most_shown) --edge_items_;
+  }
 
   std::string Run() {
     std::vector<int64_t> shown;
@@ -169,15 +174,21 @@ class Printer {
   }
 
  private:
+  int64_t CountShown() const {
+    int64_t count = 1;
+    for (const int64_t size : tensor_.shape()) count *= std::min(size, int64_t{2} * edge_items_);
+    return count;
+  }
+
   // Calls visit(i) for the indices of an axis that are shown, and visit(-1) for the gap.
   template <typename Visit>
   void ForShown(int axis, Visit visit) const {
     const int64_t size = tensor_.dims[axis];
-    const bool has_gap = is_shortened_ && size > int64_t{2} * options_.edge_items;
+    const bool has_gap = is_shortened_ && size > int64_t{2} * edge_items_;
     for (int64_t i = 0; i < size; ++i) {
-      if (has_gap && i == options_.edge_items) {
+      if (has_gap && i == edge_items_) {
         visit(-1);
-        i = size - options_.edge_items;
+        i = size - edge_items_;
       }
       if (i < size) visit(i);
     }
@@ -242,6 +253,7 @@ class Printer {
   const TensorView& tensor_;
   const TensorPrintOptions& options_;
   const bool is_shortened_;
+  int edge_items_;
   const ElementFormat* format_ = nullptr;
   std::string out_;
 };

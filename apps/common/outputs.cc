@@ -33,19 +33,37 @@ std::string StringsToText(const Output& output) {
   return text + (output.strings.size() > kMost ? " ...]" : "]");
 }
 
-}  // namespace
+Result<std::string> OutputText(const Output& output) {
+  if (!output.strings.empty()) return output.name + ": " + StringsToText(output);
+  if (!output.tensor) return output.name + ": " + output.text;
+  INGOT_ASSIGN_OR_RETURN(const std::string elements, formats::TensorToText(output.tensor));
+  return output.name + ": " + output.tensor.TypeToString() + "\n" + elements;
+}
 
-Status PrintOutput(const Output& output) {
-  std::string text = output.name + ": " + output.text;
-  if (!output.strings.empty()) {
-    text = output.name + ": " + StringsToText(output);
-  } else if (output.tensor) {
-    INGOT_ASSIGN_OR_RETURN(const std::string elements, formats::TensorToText(output.tensor));
-    text = output.name + ": " + output.tensor.TypeToString() + "\n" + elements;
+Status Print(const std::vector<const Output*>& outputs) {
+  constexpr size_t kMostText = 1 << 19;  // bytes
+  size_t printed = 0;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (printed > kMostText) {
+      std::printf("... and %zu more outputs, which --output @FILE writes\n", outputs.size() - i);
+      break;
+    }
+    INGOT_ASSIGN_OR_RETURN(const std::string text, OutputText(*outputs[i]));
+    std::puts(Printable(text).c_str());
+    printed += text.size();
   }
-  std::puts(Printable(text).c_str());
   return Status();
 }
+
+std::vector<const Output*> AllOf(const std::vector<Output>& outputs) {
+  std::vector<const Output*> all;
+  for (const Output& output : outputs) all.push_back(&output);
+  return all;
+}
+
+}  // namespace
+
+Status PrintOutputs(const std::vector<Output>& outputs) { return Print(AllOf(outputs)); }
 
 Status WriteOutputs(const std::vector<std::string>& arguments, const std::vector<Output>& outputs,
                     formats::FileCalls& calls) {
@@ -64,11 +82,9 @@ Status WriteOutputs(const std::vector<std::string>& arguments, const std::vector
       const std::string name = argument.substr(0, argument.find('='));
       return Status(StatusCode::kNotFound, "--output: there is no output \"" + name + "\"" + DidYouMean(name, names));
     }
-    if (chosen.empty()) {
-      for (const Output& output : outputs) chosen.push_back(&output);
-    }
+    if (chosen.empty()) chosen = AllOf(outputs);
     if (target == "-") {
-      for (const Output* output : chosen) INGOT_RETURN_IF_ERROR(PrintOutput(*output));
+      INGOT_RETURN_IF_ERROR(Print(chosen));
       continue;
     }
     std::vector<formats::NamedTensor> tensors;

@@ -12,7 +12,8 @@
 
 namespace ingot::apps {
 
-Status PrintOutput(const Session::Output& output);
+// About half a megabyte of text at most; a line tells how many outputs it leaves out.
+Status PrintOutputs(const std::vector<Session::Output>& outputs);
 
 // The arguments of --output: "NAME=@file", "@file", "NAME=-": which outputs go where.
 Status WriteOutputs(const std::vector<std::string>& arguments, const std::vector<Session::Output>& outputs,

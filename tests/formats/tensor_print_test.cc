@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -110,6 +111,21 @@ TEST_CASE("large tensors are shortened") {
   CHECK(text.starts_with("[[0.00000e+00 1.25000e-01 2.50000e-01 ... 1.21250e+01 1.22500e+01\n  1.23750e+01]\n"));
   CHECK(text.ends_with("\n [4.87500e+02 4.87625e+02 4.87750e+02 ... 4.99625e+02 4.99750e+02\n  4.99875e+02]]"));
   CHECK(text.find("]\n ...\n [4.62500e+02") != std::string::npos);
+}
+
+TEST_CASE("tensors of many axes show fewer elements") {
+  const auto count_shown = [](const Dims& dims) {
+    const Tensor tensor = Tensor::Allocate(DataType::Int(8), dims).value();
+    std::ranges::fill(tensor.mutable_bytes(), uint8_t{1});
+    const std::string text = TensorToText(tensor).value();
+    CHECK(text.find("...") != std::string::npos);
+    return std::ranges::count(text, '1');
+  };
+  CHECK(count_shown({7, 7, 7, 7}) == 1296);  // three at each end, as NumPy has
+  CHECK(count_shown({7, 7, 7, 7, 7}) == 1024);
+  CHECK(count_shown({1, 7, 7, 7, 1, 7}) == 1296);
+  CHECK(count_shown({5, 5, 5, 5, 5, 5, 5, 5}) == 256);
+  CHECK(count_shown({2, 2, 2, 2, 2, 2, 2, 20}) == 768);
 }
 
 TEST_CASE("scalars, empty and strided tensors") {
