@@ -293,6 +293,56 @@ def many_functions():
         yield compressed("functions", rows, "functions", "strings"), ["--input", 1], {0 if count == 3000 else LATE}
 
 
+def messages():
+    """Texts of many arguments, each of which is long."""
+    for builtin, first in ("print", "r4"), ("assert", "r5, r4"):
+        text = ('ingot 1\nfunction @main export () -> (n: int) {\n  register r0: object("any")\n  register r1: int\n'
+                "  register r2: tuple(int)\n  register r3: string\n  register r4: string\n  register r5: bool\n"
+                "  const_int r1, 1\n  tuple r2, [r1]\n  move r0, r2\n  const_bool r5, false\n"
+                f'  const_string r3, "{"a" * 10000}"\n  const_string r4, ""\n' +
+                "  const_int r1, 0\n  call_builtin [r0], sequence_splice, [r0, r1, r1, r0]\n" * 15 +
+                f"  call_builtin [], {builtin}, [{first}" + ", r0, r3" * 3000 + "]\n  return [r1]\n}\n")
+        rows = sections_of(assemble(text, builtin))
+        yield (compressed(builtin, rows, "functions"), ["--deadline", 0.5, "--max-memory", 16000000],
+               {0 if builtin == "print" else MISMATCH})
+
+
+def straight_lines():
+    """Instructions in a row, each of which copies or zeroes much memory."""
+    size = 64 << 20
+    alloc = f"  alloc r0, [{size}]\n"
+    for name, registers, first, step in (
+            ("alloc", "", "", alloc + "  release r0\n"),
+            ("unwrap", f"  register r1: int8[{size - 1}]\n  register r2: optional(int8[{size - 1}])\n",
+             alloc + f"  view r1, r0, 1, [{size - 1}]\n  some r2, r1\n", "  unwrap r1, r2\n")):
+        text = (f"ingot 1\nfunction @main export () -> () {{\n  register r0: int8[{size}]\n{registers}{first}" +
+                step * 1000 + "  return []\n}\n")
+        rows = sections_of(assemble(text, name))
+        yield compressed(name, rows, "functions"), ["--deadline", 0.3], {LATE}
+
+
+def printed():
+    """Results of many axes, and many of them: they are printed in part."""
+    for name, dims, count in ("axes", "7, 7, 7, 7, 7, 7, 7, 7", 1), ("results", "6, 6, 6, 6", 2000):
+        text = (f'ingot 1\nconstant "w" float64[1] = 0.30000000000000004\nfunction @main export () -> (' +
+                ", ".join(f"y{i}: float64[{dims}]" for i in range(count)) +
+                f") {{\n  register r0: constant float64[1]\n  register r1: float64[{dims}]\n  const_tensor r0, #0\n"
+                f"  alloc r1, [{dims}]\n  call_builtin [], broadcast_to, [r1, r0]\n  return [r1" + ", r1" * (count - 1) +
+                "]\n}\n")
+        rows = sections_of(assemble(text, name))
+        yield compressed(name, rows, "functions"), [], {0}
+
+
+def differences():
+    """Very many functions that name others, compared with themselves."""
+    for count in 1000, 10000:
+        text = "ingot 1\n" + "".join(f"function @f{i} () -> () {{\n  call_function [], @f{count - 1 - i}, []\n"
+                                     "  return []\n}\n" for i in range(count))
+        made = compressed("compared", sections_of(assemble(text, "compared")), "functions", "strings")
+        run("vm-inspect", made, "--diff", made, expected={0})
+    return ()
+
+
 def flow():
     """Registers whose state at every block depends on the block before."""
     size, rounds = 46000, 63
@@ -310,7 +360,7 @@ def flow():
 def main():
     check_texts()
     for make in (kernel_calls, tuple_operands, types, golden_cases, peak, bombs, variants, parameters, many_functions,
-                 flow):
+                 messages, straight_lines, printed, differences, flow):
         for made, args, expected in make():
             look(made)
             run("vm-run", made, "--kernels=stub", "--fuel", 10000, *args, expected=expected)
