@@ -251,6 +251,34 @@ TEST_CASE("C API: an input that is set stays as it is, whatever the callee and t
   ingot_value_clear(&output);
 }
 
+TEST_CASE("C API: the text of all results together is bounded") {
+  // Strings that the VM shares are copied for the caller, one by one.
+  const auto ask = [](size_t num_texts, bool in_tuple) {
+    std::string names, values, types;
+    for (size_t i = 0; i < num_texts; ++i) {
+      names += (i == 0 ? "y" : ", y") + std::to_string(i) + ": string";
+      values += i == 0 ? "r0" : ", r0";
+      types += i == 0 ? "string" : ", string";
+    }
+    const std::string type = "tuple(" + types + ")";
+    test::Session session(
+        "ingot 1\nfunction @main export () -> (" + (in_tuple ? "y: " + type : names) + ") {\n  register r0: string\n" +
+        (in_tuple ? "  register r1: " + type + "\n" : "") + "  const_string r0, \"" + std::string(1 << 20, 'a') +
+        "\"\n" + (in_tuple ? "  tuple r1, [" + values + "]\n  return [r1]\n" : "  return [" + values + "]\n") + "}\n");
+    std::vector<ingot_value> results(in_tuple ? 1 : num_texts);
+    const std::string said =
+        Take(ingot_invoke(session.context, session.Find("main"), nullptr, 0, results.data(), results.size()));
+    if (said == "ok") {
+      for (ingot_value& result : results) ingot_value_clear(&result);
+    }
+    return said;
+  };
+  for (const bool in_tuple : {false, true}) {
+    CHECK(ask(60, in_tuple) == "ok");
+    CHECK(ask(70, in_tuple).find("too much text") != std::string::npos);
+  }
+}
+
 TEST_CASE("C API: values of every kind go in and come out") {
   Api api;
   Floats x(4);
