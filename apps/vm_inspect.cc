@@ -91,7 +91,11 @@ Json DescribeMemory(const vm::MemoryNeeds& of_program, const vm::Function& funct
     memory["unknown"] = values.status().message();
     return memory;
   }
-  for (size_t i = 0; i < symbols.size(); ++i) memory["at"][symbols[i]] = (*values)[i];
+  if (!symbols.empty()) {
+    Json at = Json::Object();
+    for (size_t i = 0; i < symbols.size(); ++i) at.Put(symbols[i], (*values)[i]);
+    memory["at"] = std::move(at);
+  }
   const Result<int64_t> total = needs.Total(*values);
   const Result<vm::PlanNumbers> numbers = vm::EvaluatePlan(function.plan, *values);
   if (!total.ok() || !numbers.ok()) {
@@ -145,7 +149,11 @@ void PrintMemory(const Json& memory) {
 Json Describe(const formats::Container& container, const vm::Program& program, const vm::GivenShapes& shapes,
               bool is_sound) {
   Json document;
-  for (const auto& [key, value] : program.metadata) document["metadata"][key] = value;
+  if (!program.metadata.empty()) {
+    Json metadata = Json::Object();
+    for (const auto& [key, value] : program.metadata) metadata.Put(key, value);
+    document["metadata"] = std::move(metadata);
+  }
   Json functions = Json::Array();
   const vm::MemoryNeeds of_program = is_sound ? vm::MemoryNeedsOf(program) : vm::MemoryNeeds();
   for (const vm::Function& function : program.functions) {
@@ -154,7 +162,7 @@ Json Describe(const formats::Container& container, const vm::Program& program, c
     for (const vm::Arena& arena : function.plan.arenas)
       arenas.push_back({{"device", arena.device}, {"bytes", arena.size.ToString(symbols)}});
     Json bounds = Json::Object();
-    for (const vm::Symbol& symbol : function.signature.symbols) bounds[symbol.name] = {symbol.min, symbol.max};
+    for (const vm::Symbol& symbol : function.signature.symbols) bounds.Put(symbol.name, {symbol.min, symbol.max});
     functions.push_back({{"name", function.name},
                          {"exported", function.exported},
                          {"signature", function.signature.ToString()},

@@ -114,7 +114,10 @@ bool IsFunctionName(std::string_view text) { return text == "min" || text == "ma
 std::string SlotText(int64_t slot, std::span<const std::string> names) {
   if (slot < static_cast<int64_t>(names.size())) {
     const std::string& name = names[slot];
-    const bool first = std::find(names.begin(), names.end(), name) == names.begin() + slot;
+    // The search takes long in a long list, whose names are distinct.
+    constexpr size_t kMostSearched = 256;
+    const bool first =
+        names.size() > kMostSearched || std::find(names.begin(), names.end(), name) == names.begin() + slot;
     if (first && IsIdentifier(name) && !IsFunctionName(name) && DefaultNameSlot(name) < 0) return name;
   }
   return StrCat({"s", slot});

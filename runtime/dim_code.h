@@ -63,8 +63,8 @@ class DimCode {
   // Never allocates on success. The slots must cover num_slots().
   Result<int64_t> Evaluate(std::span<const int64_t> slots) const;
   // Infix text, such as "n * 64 + 32", with Python's "//" and "%", min, max and select(condition, a, b). A slot prints
-  // as its name, or as "s0", "s1", ... where no name is given or the name would not read back. Parse reads the text
-  // to equal steps.
+  // as its name, or as "s0", "s1", ... where no name is given or the name would not read back; of more than 256 names
+  // none may stand there twice. Parse reads the text to equal steps.
   std::string ToString(std::span<const std::string> slot_names = {}) const;
   static Result<DimCode> Parse(std::string_view text, std::span<const std::string> slot_names);
 

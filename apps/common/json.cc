@@ -43,7 +43,7 @@ std::optional<Json> FromLibrary(const LibraryValue& value, int depth) {
       for (const auto& [key, member] : value.items()) {
         std::optional<Json> one = FromLibrary(member, depth + 1);
         if (!one) return std::nullopt;
-        object[key] = *std::move(one);
+        object.Put(key, *std::move(one));
       }
       return object;
     }
@@ -162,6 +162,11 @@ Json& Json::operator[](std::string_view key) {
   Members* members = std::get_if<Members>(&value_);
   INGOT_CHECK(members != nullptr);
   return members->emplace_back(key, Json()).second;
+}
+void Json::Put(std::string key, Json value) {
+  Members* members = std::get_if<Members>(&value_);
+  INGOT_CHECK(members != nullptr);
+  members->emplace_back(std::move(key), std::move(value));
 }
 const Json& Json::operator[](std::string_view key) const {
   const Json* found = Find(key);

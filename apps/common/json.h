@@ -67,6 +67,8 @@ class Json {
   const Json& operator[](size_t index) const;
   Json& back();
   void push_back(Json value);
+  // Adds a member, of which there is none of its name yet, to an object; it does not search.
+  void Put(std::string key, Json value);
   Elements::const_iterator begin() const;  // of an array
   Elements::const_iterator end() const;
   const Members& items() const;  // of an object
