@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -62,6 +63,7 @@ struct Hooked {
   void (*inside)(Hooked&) = nullptr;  // called where the program calls out
   ingot_context* context = nullptr;
   const ingot_function* function = nullptr;
+  std::atomic<ingot_task*> task{nullptr};
   std::vector<std::string> said;
 };
 
@@ -138,6 +140,23 @@ TEST_CASE("C API: an external function cannot change the call that it is called 
   for (const std::string& said : api.hooked.said) {
     CHECK(said == "1: the context runs: this is a call from inside of its invocation");
   }
+}
+
+TEST_CASE("C API: a task does not wait for itself") {
+  Api api;
+  api.hooked.inside = [](Hooked& hooked) {
+    while (hooked.task.load() == nullptr) std::this_thread::yield();
+    hooked.said.push_back(Take(ingot_task_wait(hooked.task, nullptr, 0)));
+    ingot_task_release(hooked.task);
+  };
+  Floats f;
+  ingot_task* task = nullptr;
+  REQUIRE(Take(ingot_invoke_into_async(api.session.context, api.session.Find("copy"), f.inputs, 2, f.outputs, 2,
+                                       &task)) == "ok");
+  api.hooked.task = task;
+  CHECK(Take(ingot_task_wait(task, nullptr, 0)).starts_with("10: "));
+  CHECK(api.hooked.said == std::vector<std::string>{"1: the task's invocation waits for itself"});
+  ingot_task_release(task);
 }
 
 TEST_CASE("C API: outputs that the program returns in another order are both whole") {

@@ -97,6 +97,9 @@ std::unique_ptr<ingot_task> MakeTask(ingot_context* context, const ingot_functio
   return task;
 }
 
+// Whether the caller is an external function, log or observer of the task's own invocation, which cannot wait for itself.
+bool IsInside(const ingot_task& task) { return task.thread.get_id() == std::this_thread::get_id(); }
+
 // Gives the context back.
 void Join(ingot_task& task) {
   if (!task.thread.joinable()) return;
@@ -163,6 +166,7 @@ ingot_status* ingot_task_wait(ingot_task* task, ingot_value* results, size_t num
   if (task == nullptr) return Guard([] { return NullArgument("task"); });
   ingot_status* refused = Guard([&]() -> Status {
     if (!task->thread.joinable()) return Status(StatusCode::kInvalidArgument, "the task was waited for already");
+    if (IsInside(*task)) return Status(StatusCode::kInvalidArgument, "the task's invocation waits for itself");
     if (!task->outputs) return CheckResultCount(task->function, results, num_results);
     if (num_results == 0) return Status();
     return Status(StatusCode::kInvalidArgument, "the results are in the outputs that the task was started with");
@@ -179,6 +183,7 @@ ingot_status* ingot_task_wait(ingot_task* task, ingot_value* results, size_t num
 void ingot_task_release(ingot_task* task) {
   if (task == nullptr) return;
   if (task->thread.joinable()) ingot_task_cancel(task);
+  if (IsInside(*task)) return;
   Join(*task);
   delete task;
 }

@@ -421,7 +421,7 @@ INGOT_API void ingot_task_cancel(ingot_task* task);
  * called on the thread that the context belongs to. */
 INGOT_API ingot_status* ingot_task_wait(ingot_task* task, ingot_value* results, size_t num_results) INGOT_WARN_UNUSED;
 /* Cancels the invocation if it still runs, waits for its end, and gives the context back. To be called before the
- * context is released. */
+ * context is released. In an external function of the invocation itself it cancels alone: release the task again. */
 INGOT_API void ingot_task_release(ingot_task* task);
 
 /* ---- Observation: what an invocation does, instruction by instruction. Observers are set between invocations, stay
