@@ -91,12 +91,11 @@ Status GraphInputs::MakeParameters(const OnnxGraph& graph, Scope& scope, Sequenc
       INGOT_RETURN_IF_ERROR(symbols_.Replace((*dims)[i].param, dim));
     }
   }
-  std::unordered_set<std::string> taken;
+  FreeNames taken;
   for (const OnnxValueInfo* info : inputs) {
     const auto shape = shapes.find(info->name);
     INGOT_ASSIGN_OR_RETURN(const ir::Type type, TypeOf(*info, shape == shapes.end() ? nullptr : shape->second));
-    std::string name = Identifier(info->name);
-    while (!taken.insert(name).second) name += "_";
+    const std::string name = taken.Take(Identifier(info->name));
     params_.push_back(ir::Make<ir::VarNode>(name, type));
     names_.push_back(info->name);
     if (type->kind == ir::TypeKind::kObject) sequences.Describe(params_.back(), ObjectInfo::Declared(*info));

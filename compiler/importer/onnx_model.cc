@@ -12,6 +12,7 @@
 #include <limits>
 #include <span>
 #include <string_view>
+#include <unordered_set>
 
 #include "compiler/importer/onnx_tensor.h"
 #include "compiler/importer/wire_split.h"
@@ -194,21 +195,24 @@ void ReadValueInfos(const google::protobuf::RepeatedPtrField<onnx::ValueInfoProt
   for (const auto& proto : protos) out.push_back(ReadValueInfo(proto));
 }
 
-// Whether a node takes this tensor for a shape: its length is a rank then.
-bool IsShape(const OnnxGraph& graph, const std::string& tensor) {
-  return std::ranges::any_of(graph.nodes, [&](const OnnxNode& node) {
+// The tensors that a node takes for a shape: their length is a rank.
+std::unordered_set<std::string_view> ShapesIn(const OnnxGraph& graph) {
+  std::unordered_set<std::string_view> shapes;
+  for (const OnnxNode& node : graph.nodes) {
     const size_t operand = node.op_type == "ConstantOfShape" ? 0 : 1;
     const bool takes_shape =
         operand == 0 || node.op_type == "Expand" || node.op_type == "Reshape" || node.op_type == "Tile";
-    return takes_shape && operand < node.inputs.size() && node.inputs[operand] == tensor;
-  });
+    if (takes_shape && operand < node.inputs.size()) shapes.insert(node.inputs[operand]);
+  }
+  return shapes;
 }
 
 // A length of 0 in the signature of a model is one that its exporter did not know, except that a shape of no elements
 // is a scalar's.
 void FreeZeros(const OnnxGraph& graph, std::vector<OnnxValueInfo>& infos) {
+  const std::unordered_set<std::string_view> shapes = ShapesIn(graph);
   for (OnnxValueInfo& info : infos) {
-    if (!info.dims || (info.dims->size() == 1 && info.dims->front().value == 0 && IsShape(graph, info.name))) continue;
+    if (!info.dims || (info.dims->size() == 1 && info.dims->front().value == 0 && shapes.contains(info.name))) continue;
     for (OnnxDim& dim : *info.dims) {
       if (dim.value == 0) dim.value.reset();
     }

@@ -58,6 +58,17 @@ std::string Identifier(std::string_view name) {
   return out;
 }
 
+std::string FreeNames::Take(std::string name) {
+  if (taken_.insert(name).second) return name;
+  if (taken_.insert(name + "_").second) return name + "_";
+  int64_t& number = numbers_[name];
+  std::string numbered;
+  do {
+    numbered = name + "_" + std::to_string(++number);
+  } while (!taken_.insert(numbered).second);
+  return numbered;
+}
+
 Status Symbols::Configure(const ImportOptions& options) {
   for (const DimRange& range : options.dims) {
     if (!ranges_.emplace(range.symbol, Range{range.min, range.max, false}).second) {
@@ -185,9 +196,7 @@ PrimExpr Symbols::Resolve(const std::string& symbol) {
   }
   ir::PrimVar& var = vars_[symbol];
   if (var == nullptr) {
-    std::string name = Identifier(symbol);
-    while (!taken_.insert(name).second) name += "_";
-    var = ir::MakePrimVar(name);
+    var = ir::MakePrimVar(taken_.Take(Identifier(symbol)));
     order_.push_back(symbol);
   }
   return var;

@@ -27,6 +27,17 @@ std::string Identifier(std::string_view name);
 // Counts the nodes of an expression, up to a limit.
 int CountNodes(const ir::PrimExpr& expr, int limit);
 
+// Names that are each given out once.
+class FreeNames {
+ public:
+  // Returns the name, or one that begins with it.
+  std::string Take(std::string name);
+
+ private:
+  std::unordered_set<std::string> taken_;
+  std::unordered_map<std::string, int64_t> numbers_;  // the last number behind a name that was taken
+};
+
 class Symbols {
  public:
   // Takes the options: a symbol may be fixed (--dim batch=8), bounded, or renamed (--input-shape x=n,...).
@@ -64,7 +75,8 @@ class Symbols {
   std::map<std::string, Range> ranges_;
   std::map<std::string, InputShape::Dim> replaced_;
   std::unordered_map<std::string, ir::PrimVar> vars_;
-  std::unordered_set<std::string> taken_, announced_;
+  std::unordered_set<std::string> announced_;
+  FreeNames taken_;
   std::vector<std::string> order_;
   arith::Analyzer analyzer_;
   ImpliedBounds implied_bounds_;
