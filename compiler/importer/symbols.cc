@@ -85,7 +85,9 @@ Status Symbols::Replace(const std::string& symbol, const InputShape::Dim& with) 
 }
 
 PrimExpr Symbols::Named(const std::string& text) {
-  if (!announced_.contains(text)) {
+  // What has more parts than a dim's formula may have is the name of a symbol of its own.
+  const auto parts = std::ranges::count_if(text, [](char c) { return c == '+' || c == '-' || c == '*' || c == '/'; });
+  if (parts < ir::kMaxNesting && !announced_.contains(text)) {
     std::string_view rest = text;
     const PrimExpr sum = ParseSum(rest);
     if (sum != nullptr && Identifier(text) != text && rest.find_first_not_of(' ') == std::string_view::npos) {

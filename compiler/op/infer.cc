@@ -6,6 +6,7 @@
 
 #include "compiler/arith/analyzer.h"
 #include "compiler/op/broadcast.h"
+#include "compiler/op/dim_size.h"
 #include "compiler/op/registry.h"
 
 namespace ingot::op {
@@ -235,6 +236,7 @@ bool DimsEqual(const ir::PrimExpr& a, const ir::PrimExpr& b) {
   const auto x = ir::AsConstInt(a);
   const auto y = ir::AsConstInt(b);
   if (x && y) return *x == *y;
+  if (IsLongerThan(a, kMaxDimNodes) || IsLongerThan(b, kMaxDimNodes)) return false;
   return arith::Analyzer().ProveEqual(a, b);
 }
 
@@ -242,11 +244,14 @@ bool DimsDiffer(const ir::PrimExpr& a, const ir::PrimExpr& b) {
   const auto x = ir::AsConstInt(a);
   const auto y = ir::AsConstInt(b);
   if (x && y) return *x != *y;
+  if (IsLongerThan(a, kMaxDimNodes) || IsLongerThan(b, kMaxDimNodes)) return false;
   arith::Analyzer analyzer;
   return analyzer.ProveLess(a, b) || analyzer.ProveLess(b, a);
 }
 
-ir::PrimExpr SimplifyDim(const ir::PrimExpr& dim) { return arith::Analyzer().Simplify(dim); }
+ir::PrimExpr SimplifyDim(const ir::PrimExpr& dim) {
+  return IsLongerThan(dim, kMaxDimNodes) ? dim : arith::Analyzer().Simplify(dim);
+}
 
 ir::PrimExpr ProductOf(const Dims& dims) {
   ir::PrimExpr product = ir::Int64(1);

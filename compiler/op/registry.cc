@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "compiler/ir/visitor.h"
+#include "compiler/op/dim_size.h"
 #include "compiler/op/families.h"
 #include "compiler/op/infer.h"
 #include "runtime/suggest.h"
@@ -321,12 +322,15 @@ Result<ir::Call> MakeCall(std::string_view name, std::vector<ir::Expr> args, ir:
   const ir::Call untyped =
       ir::Make<ir::CallNode>(GetOp(name), std::move(parts.args), std::move(parts.attrs), std::move(type_args));
   INGOT_ASSIGN_OR_RETURN(ir::Type type, row->infer(untyped));
+  if (const Status sizes = CheckDimSizes(type); !sizes.ok()) return OpError(untyped, sizes.message());
   ir::CallNode typed = *untyped;
   typed.type = std::move(type);
   return ir::Make<ir::CallNode>(std::move(typed));
 }
 
-Result<ir::Type> InferCallType(const ir::IRModule& module, const ir::Call& call) {
+namespace {
+
+Result<ir::Type> InferUnchecked(const ir::IRModule& module, const ir::Call& call) {
   if (const OpRow* row = RowOf(call)) {
     INGOT_RETURN_IF_ERROR(CheckArity(*row, call->args.size()));
     return row->infer(call);
@@ -354,6 +358,14 @@ Result<ir::Type> InferCallType(const ir::IRModule& module, const ir::Call& call)
   }
   if (ir::As<ir::ExternFuncNode>(call->callee) != nullptr) return ir::Type(ir::Make<ir::ObjectTypeNode>());
   return OpError(call, "expected a function to call, got " + Describe(call->callee->type));
+}
+
+}  // namespace
+
+Result<ir::Type> InferCallType(const ir::IRModule& module, const ir::Call& call) {
+  INGOT_ASSIGN_OR_RETURN(ir::Type type, InferUnchecked(module, call));
+  if (const Status sizes = CheckDimSizes(type); !sizes.ok()) return OpError(call, sizes.message());
+  return type;
 }
 
 ir::Call MakeCallTIR(const ir::GlobalVar& function, std::vector<ir::Expr> inputs, std::vector<ir::Type> out_types,

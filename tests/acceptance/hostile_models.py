@@ -143,8 +143,17 @@ def alternatives(n):
 
 # What the file is, and how compiling it must end.
 CASES = {
+    "sum.onnx": (lambda: dim_text("a" + "+a" * 20000), {COMPILED}),
+    "quotient.onnx": (lambda: dim_text("a" + "//a" * 20000), {COMPILED}),
+    "short_sum.onnx": (lambda: dim_text("a" + "+a" * 400), {COMPILED}),
+    "concat_20000.onnx": (lambda: concat(20000), {UNREADABLE, UNSUPPORTED}),
+    "concat_2000.onnx": (lambda: concat(2000), {UNREADABLE, UNSUPPORTED}),
+    "concat_300.onnx": (lambda: concat(300), {COMPILED}),
     "same_identifiers.onnx": (lambda: same_identifiers(8000), {COMPILED}),
     "zero_lengths.onnx": (lambda: zero_lengths(10000), {COMPILED, UNREADABLE}),
+    "doubled.py": (lambda: doubled(13), {UNREADABLE}),
+    "slices.py": (lambda: slices(1000), {COMPILED}),
+    "few_slices.py": (lambda: slices(20), {COMPILED}),
 }
 
 
