@@ -207,7 +207,9 @@ Status GraphImporter::ImportOperator(const OnnxOpRow& row, const NodeImporter& i
       INGOT_ASSIGN_OR_RETURN(const std::optional<DataType> dtype, PackedOutput(importer, output));
       packed.push_back(dtype);
     }
-    return outputs_.BindAll(node, *outputs, importer.span(), scope, packed);
+    INGOT_RETURN_IF_ERROR(outputs_.BindAll(node, *outputs, importer.span(), scope, packed));
+    return expansion_.AddConstants(*importer.span().operation, std::span(builder_.bindings()).subspan(num_bindings),
+                                   *outputs);
   }
   if (outputs.status().code() != StatusCode::kUnsupportedModel && inputs.has_stand_in) {
     return outputs_.DefineStandIns(node, scope);  // the declared type may be the cause

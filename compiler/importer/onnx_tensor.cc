@@ -17,6 +17,8 @@ namespace {
 
 // Size limit of a sparse tensor that is made dense.
 constexpr int64_t kMaxDenseBytes = int64_t{1} << 30;
+// Bytes of a dense tensor for each that its sparse form takes: one value of float32 in 800.
+constexpr int64_t kDensePerByte = 256;
 
 // TensorProto.DataType (onnx.proto of ONNX 1.23). The packed sub-byte types store the first element in the low bits, as
 // ConstantData does.
@@ -215,10 +217,14 @@ Result<ConstantDataPtr> TensorSource::ReadSparse(const onnx::SparseTensorProto& 
   Result<int64_t> count = CountElements(dims);
   if (!count.ok()) return BadTensor(what, count.status().message());
   INGOT_ASSIGN_OR_RETURN(const int64_t size_bytes, values->dtype().SizeBytes(*count));
-  if (values->dtype().bits % 8 != 0 || size_bytes > kMaxDenseBytes) {
+  // What a few bytes of the file say is bounded for all of its tensors together.
+  const auto written = static_cast<int64_t>(values->bytes().size() + indices->bytes().size());
+  const int64_t excess = std::max(size_bytes - kDensePerByte * written, int64_t{0});
+  if (values->dtype().bits % 8 != 0 || size_bytes > kMaxDenseBytes || excess > dense_left_) {
     return Status(StatusCode::kUnsupportedModel, "tensor " + what + ": sparse, and " +
                                                      ShapeToString(values->dtype(), dims) + " is too large when dense");
   }
+  dense_left_ -= excess;
   const int64_t num_values = values->num_elements();
   const bool is_linear = indices->dims() == std::vector<int64_t>{num_values};
   const bool is_wide = indices->dims() == std::vector<int64_t>{num_values, std::ssize(dims)};

@@ -58,6 +58,7 @@ class TensorSource {
   std::string directory_;
   std::shared_ptr<StringTable> strings_;
   std::map<std::string, SharedBytes> files_;  // by location
+  int64_t dense_left_ = int64_t{64} << 20;    // bytes that sparse tensors may still take beyond what they are worth
 };
 
 }  // namespace ingot::importer
