@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/ir/type.h"
+#include "compiler/op/fold.h"
 #include "compiler/op/registry.h"
 #include "compiler/transform/graph_util.h"
 #include "runtime/tensor.h"
@@ -17,6 +18,12 @@ using ir::As;
 using ir::Expr;
 
 namespace {
+
+// A host routine has eight bytes per number, of operands and result: as many as two tensors of float32 that are as large
+// as the budget allows.
+constexpr int kScratchPerByte = 4;
+// All results of one run, as far as they are larger than what they are made of.
+constexpr int kGrowthPerByte = 2;
 
 bool IsConstantArg(const Expr& arg) {
   if (As<ir::ConstantNode>(arg) != nullptr) return true;
@@ -110,6 +117,21 @@ ConstantFolder::Outcome ConstantFolder::Fold(const ir::Call& call) {
   }
   std::vector<const ir::ConstantNode*> constants;
   for (const Expr& arg : call->args) CollectConstants(arg, constants);
+  if (row->fold == op::FoldByReference) {
+    double numbers = static_cast<double>(*elements);
+    for (const ir::ConstantNode* constant : constants) numbers += static_cast<double>(constant->data->num_elements());
+    if (numbers * sizeof(double) > kScratchPerByte * static_cast<double>(options_.fold_max_bytes)) {
+      return OverBudget("the host routine's numbers take more than " + std::to_string(kScratchPerByte) +
+                        " times the budget of " + std::to_string(options_.fold_max_bytes) + " bytes");
+    }
+  }
+  int64_t read_bytes = 0;
+  for (const ir::ConstantNode* constant : constants) read_bytes += std::ssize(constant->data->bytes());
+  const int64_t growth = std::max(*size_bytes - read_bytes, int64_t{0});
+  if (growth > kGrowthPerByte * options_.fold_max_bytes - growth_) {
+    return OverBudget("the results are together larger than " + std::to_string(kGrowthPerByte) +
+                      " times the budget of " + std::to_string(options_.fold_max_bytes) + " bytes");
+  }
   const double operations = OperationsOf(call, *row, *elements, constants);
   if (operations > static_cast<double>(options_.fold_max_operations - operations_)) {
     return OverBudget("the budget of " + std::to_string(options_.fold_max_operations) + " operations is used up");
@@ -123,6 +145,7 @@ ConstantFolder::Outcome ConstantFolder::Fold(const ir::Call& call) {
   Result<std::shared_ptr<const ir::ConstantData>> data = row->fold(call, inputs);
   if (!data.ok()) return {nullptr, data.status().message()};
   operations_ += static_cast<int64_t>(operations);
+  growth_ += growth;
   return {ir::Make<ir::ConstantNode>(*std::move(data), std::move(name)), ""};
 }
 

@@ -16,7 +16,7 @@ namespace ingot::transform {
 
 class ConstantFolder {
  public:
-  // The budget of operations is for all calls of this folder together.
+  // The budget of operations, and that of bytes which no operand has, are for all calls of this folder together.
   explicit ConstantFolder(const PassOptions& options) : options_(options) {}
 
   struct Outcome {
@@ -35,6 +35,7 @@ class ConstantFolder {
   const PassOptions& options_;
   int64_t operations_ = 0;  // operations used so far
   int64_t steps_ = 0;       // steps used so far
+  int64_t growth_ = 0;      // bytes of results so far beyond those of their operands
 };
 
 // Returns the outcome of a call that is left because it costs too much.

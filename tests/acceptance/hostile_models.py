@@ -153,6 +153,7 @@ CASES = {
     "small_sparse.onnx": (lambda: sparse(5, 1 << 20), {COMPILED}),
     "windows.onnx": (lambda: windows(24, 1 << 24), {UNSUPPORTED}),
     "small_windows.onnx": (lambda: windows(2, 1 << 16), {COMPILED}),
+    "eye.onnx": (lambda: eye(16384), {COMPILED}),
     "same_identifiers.onnx": (lambda: same_identifiers(8000), {COMPILED}),
     "zero_lengths.onnx": (lambda: zero_lengths(10000), {COMPILED, UNREADABLE}),
     "doubled.py": (lambda: doubled(13), {UNREADABLE}),
