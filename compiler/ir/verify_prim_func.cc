@@ -10,6 +10,11 @@
 namespace ingot::ir {
 namespace {
 
+// Statements nest as lets, asserts and attributes do, whose body is the rest of a function. What walks them is recursive.
+constexpr int kMaxStmtNesting = 8000;
+// The arithmetic on indices takes time that grows with the loops around it.
+constexpr int kMaxLoopNesting = 64;
+
 bool IsIndex(DataType dtype) { return dtype.is_integral() && dtype.bits >= 32; }
 
 // Walks the body with the variables and buffers that are in scope; keeps the first complaint.
@@ -47,7 +52,9 @@ class PrimFuncVerifier : public StmtVisitor {
   void VisitStmt(const Stmt& stmt) override {
     if (!status_.ok()) return;
     if (!stmt) return Fail("a missing statement");
+    if (++stmt_depth_ > kMaxStmtNesting) return Fail("statements nest deeper than " + std::to_string(kMaxStmtNesting));
     StmtVisitor::VisitStmt(stmt);
+    --stmt_depth_;
   }
 
  protected:
@@ -121,6 +128,7 @@ class PrimFuncVerifier : public StmtVisitor {
   }
   void Visit(const ForNode& node) override {
     where_ = "loop " + node.var->name;
+    if (++num_loops_ > kMaxLoopNesting) return Fail("loops nest deeper than " + std::to_string(kMaxLoopNesting));
     Expect(IsIndex(node.var->dtype), "an integer loop variable", node.var->dtype);
     Expect(node.min->dtype == node.var->dtype, "a first value of the variable's dtype", node.min->dtype,
            node.var->dtype);
@@ -134,6 +142,7 @@ class PrimFuncVerifier : public StmtVisitor {
     Define(node.var);
     VisitStmt(node.body);
     vars_.erase(node.var);
+    --num_loops_;
   }
   void Visit(const WhileNode& node) override {
     Expect(node.condition->dtype == DataType::Bool(), "a bool condition", node.condition->dtype);
@@ -267,7 +276,7 @@ class PrimFuncVerifier : public StmtVisitor {
 
   Status status_;
   std::string where_;
-  int depth_ = 0;
+  int depth_ = 0, stmt_depth_ = 0, num_loops_ = 0;
   bool in_realize_ = false;
   std::unordered_set<PrimVar, RefHash, RefSame> vars_;
   std::unordered_set<Buffer, RefHash, RefSame> buffers_;

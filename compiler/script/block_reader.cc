@@ -298,9 +298,9 @@ void StmtReader::ReadViewMethod(const Statement& statement, const Syntax& call) 
     dims = prim_.DimsOf(owner);
     const int64_t from = prim_.DTypeOf(owner).bits * prim_.DTypeOf(owner).lanes, to = dtype->bits * dtype->lanes;
     if (from != to && !dims.empty()) {
-      dims.back() = arith::Analyzer().Simplify(
-          to < from ? dims.back() * IntImm(dims.back()->dtype, from / to)
-                    : FloorDiv(dims.back(), IntImm(dims.back()->dtype, to / from)));
+      dims.back() =
+          arith::Analyzer().Simplify(to < from ? dims.back() * IntImm(dims.back()->dtype, from / to)
+                                               : FloorDiv(dims.back(), IntImm(dims.back()->dtype, to / from)));
     }
   }
   BufferNode view(std::string(target.text), *dtype, std::move(dims), owner->scope);
@@ -449,12 +449,15 @@ void StmtReader::ReadAttribute(const Statement& statement, const Syntax& call, S
   if (node_syntax->kind == SyntaxKind::kDict) {  // T.attr({"pragma_x": 1}): an attribute of no node
     std::optional<Attrs> attrs = prim_.ReadAttrs(*node_syntax);
     if (!attrs || !args.Done()) return;
-    AddScoped(statement, suite, has_own_body, [this, place = statement.place, attrs](Stmt body) {
-      for (auto item = attrs->items().rbegin(); item != attrs->items().rend(); ++item) {
-        body = MakeStmt<AttrStmtNode>(place, Ref<Node>(), item->first, item->second, std::move(body));
-      }
-      return body;
-    });
+    AddScoped(
+        statement, suite, has_own_body,
+        [this, place = statement.place, attrs](Stmt body) {
+          for (auto item = attrs->items().rbegin(); item != attrs->items().rend(); ++item) {
+            body = MakeStmt<AttrStmtNode>(place, Ref<Node>(), item->first, item->second, std::move(body));
+          }
+          return body;
+        },
+        attrs->items().size());
     return;
   }
   const Syntax* key_syntax = args.Require(1, "attr_key");

@@ -123,10 +123,12 @@ bool StmtReader::ReadParams(const Statement& def) {
 
 Stmt StmtReader::ReadBody(const std::vector<Statement>& body, BlockFrame* block, bool is_function) {
   const size_t errors = context_.sink().count();
+  const size_t num_open = num_open_;
   Suite suite;
   suite.block = block;
   suite.is_function = is_function;
   for (const Statement& statement : body) ReadStatement(statement, suite);
+  num_open_ = num_open;
   if (context_.sink().count() != errors) return nullptr;
   // Each flat statement takes the statements behind it as its body, the innermost one first.
   while (!suite.open.empty()) {
@@ -140,8 +142,16 @@ Stmt StmtReader::ReadBody(const std::vector<Statement>& body, BlockFrame* block,
   return MakeSeq(std::move(suite.stmts));
 }
 
-void StmtReader::AddScoped(const Statement& statement, Suite& suite, bool has_own_body,
-                           std::function<Stmt(Stmt)> wrap) {
+void StmtReader::AddScoped(const Statement& statement, Suite& suite, bool has_own_body, std::function<Stmt(Stmt)> wrap,
+                           size_t count) {
+  // Deeper than a function may be: the statements are not made, for even to give them back is recursive.
+  constexpr size_t kMaxOpen = 4000;
+  num_open_ += count;
+  if (num_open_ > kMaxOpen) {
+    if (!is_too_deep_) context_.Error(statement.place, "statements nest deeper than " + std::to_string(kMaxOpen));
+    is_too_deep_ = true;
+    return;
+  }
   if (!has_own_body) {
     suite.open.push_back({suite.stmts.size(), std::move(wrap)});
     return;
@@ -537,6 +547,10 @@ void StmtReader::ReadFor(const Statement& statement, Suite& suite) {
     return;
   }
   std::vector<PrimVar> vars;
+  if (targets.size() > kMaxNesting) {
+    context_.Error(statement.place, "a loop of more than " + std::to_string(kMaxNesting) + " axes");
+    return;
+  }
   bool fine = !domains.empty();
   for (size_t i = 0; i < targets.size(); ++i) {
     if (targets[i]->kind != SyntaxKind::kName) {

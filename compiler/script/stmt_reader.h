@@ -96,7 +96,9 @@ class StmtReader {
   void ReadAttribute(const Statement& statement, const Syntax& call, Suite& suite, bool has_own_body);
   void ReadLaunchThread(const Statement& statement, const Syntax& call, Suite& suite, bool has_own_body);
   // Opens a flat statement, or gives it the body of its `with`.
-  void AddScoped(const Statement& statement, Suite& suite, bool has_own_body, std::function<ir::Stmt(ir::Stmt)> wrap);
+  // count: of the statements that wrap nests.
+  void AddScoped(const Statement& statement, Suite& suite, bool has_own_body, std::function<ir::Stmt(ir::Stmt)> wrap,
+                 size_t count = 1);
 
   ReadContext& context_;
   ScopeTable scope_;
@@ -108,6 +110,8 @@ class StmtReader {
   std::unordered_set<std::string> allocated_;       // names of allocated pointers
   std::unordered_set<std::string> assigned_again_;  // names that the function assigns more than once
   std::unordered_map<std::string, ir::Buffer> scalars_;
+  size_t num_open_ = 0;  // statements whose body the reader is in
+  bool is_too_deep_ = false;
 };
 
 }  // namespace ingot::script

@@ -159,6 +159,20 @@ CASES = {
     "doubled.py": (lambda: doubled(13), {UNREADABLE}),
     "slices.py": (lambda: slices(1000), {COMPILED}),
     "few_slices.py": (lambda: slices(20), {COMPILED}),
+    "lets.py": (lambda: lets(30000), {UNREADABLE}),
+    "fewer_lets.py": (lambda: lets(8000), {UNREADABLE}),
+    "few_lets.py": (lambda: lets(100), {COMPILED}),
+    "attributes.py": (lambda: tir(*[f'T.attr(0, "k", {i})' for i in range(12000)], *LOOP), {UNREADABLE}),
+    "attribute_dict.py": (lambda: tir("T.attr({" + ", ".join(f'"k{i}": 1' for i in range(12000)) + "})", *LOOP),
+                          {UNREADABLE}),
+    "asserts.py": (lambda: tir(*['assert x[0] == x[0], "m"'] * 30000, *LOOP), {UNREADABLE}),
+    "alternatives.py": (lambda: alternatives(30000), {UNREADABLE}),
+    "unrolled.py": (lambda: tir("for i in T.unroll(20000):", STEP), {COMPILED}),
+    "unrolled_in_unrolled.py": (lambda: tir("for j in T.unroll(300):", "    for i in T.unroll(300):", "    " + STEP),
+                                {COMPILED}),
+    "vectorized.py": (lambda: tir("for i in T.vectorized(4096):", STEP), {COMPILED}),
+    "grid.py": (lambda: grid(400), {UNREADABLE}),
+    "small_grid.py": (lambda: grid(12), {COMPILED}),
 }
 
 

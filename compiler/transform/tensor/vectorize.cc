@@ -496,7 +496,8 @@ class VectorizeLoopsMutator : public RangeMutator {
       analyzer_.Bind(inner->var, Range{inner->min, inner->extent});
       if (std::optional<Stmt> square = TransposeSquare(loop, inner, analyzer_)) return *square;
     }
-    if (HoldsVectors(loop->body)) {  // nested vector loops, or vectors in the source: the outer loop stays a loop
+    // Around nested vector loops and vectors in the source, and for vectors that no machine has, the loop stays a loop.
+    if (*extent > kMaxLanes || HoldsVectors(loop->body)) {
       ForNode copy = *loop;
       copy.for_kind = ForKind::kSerial;
       copy.body = MutateStmt(loop->body);
@@ -506,6 +507,8 @@ class VectorizeLoopsMutator : public RangeMutator {
   }
 
  private:
+  static constexpr int64_t kMaxLanes = 256;  // four registers of 512 bits full of bytes
+
   class VectorFinder : public StmtVisitor {
    public:
     bool found = false;
