@@ -268,6 +268,7 @@ class SymbolicPlacer {
   static constexpr int kMaxProofs = 256;
 
   void Place(size_t i) {
+    if (!FitsFormula(rounded_.Formula(sizes_[i]))) return;  // nor does the peak then
     const PrimExpr offset = FreeOffset(i);
     const PrimExpr end = rounded_.Simplify(offset + sizes_[i]);
     PrimExpr higher = peak_;

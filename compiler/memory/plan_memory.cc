@@ -11,10 +11,12 @@
 #include "compiler/codegen/kernel_descriptor.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/memory/tail_calls.h"
+#include "compiler/op/dim_size.h"
 #include "compiler/op/names.h"
 #include "compiler/op/registry.h"
 #include "compiler/transform/signature.h"
 #include "compiler/transform/states.h"
+#include "runtime/dim_code.h"
 
 namespace ingot::memory {
 
@@ -25,6 +27,14 @@ namespace {
 // Bounds of symbols may be far above the values in use (such as the number of positions in a model's table). Calls
 // should not pay for such a peak.
 constexpr int64_t kMaxBoundedPeakBytes = int64_t{1} << 30;
+
+// Whether a dim is a formula that no formula of a file can hold, though its parts may be shared. The arithmetic on very
+// many such sizes would take long, and find no place for them.
+bool HasLongDim(const Var& tensor) {
+  constexpr int kMostNodes = 4 * DimCode::kMaxSteps;
+  const auto* type = As<TensorTypeNode>(tensor->type);
+  return std::ranges::any_of(*type->dims, [](const PrimExpr& dim) { return op::IsLongerThan(dim, kMostNodes); });
+}
 
 std::vector<PrimVar> SymbolsOf(const Function& function) {
   return transform::SignatureSymbols(std::span(function->params.data(), transform::NumInputs(*function)));
@@ -198,6 +208,7 @@ class Liveness {
     if (kept.leaves || gone.leaves || gone.var.get() != to || kept.last != index || &kept == &gone) return;
     const auto* kept_type = As<TensorTypeNode>(kept.var->type);
     const auto* gone_type = As<TensorTypeNode>(gone.var->type);
+    if (HasLongDim(kept.var) || HasLongDim(gone.var)) return;
     arith::Analyzer analyzer;
     if (!analyzer.ProveEqual(AlignedSizeBytes(*kept_type->dims, *kept_type->dtype),
                              AlignedSizeBytes(*gone_type->dims, *gone_type->dtype))) {
@@ -346,7 +357,7 @@ Result<IRModule> PlanMemory(IRModule module, transform::PassContext&) {
     std::vector<size_t> planned;
     for (size_t i = 0; i < liveness.tensors().size(); ++i) {
       const Liveness::Tensor& tensor = liveness.tensors()[i];
-      if (tensor.leaves || liveness.in_place(tensor.var.get()) != nullptr) continue;
+      if (tensor.leaves || liveness.in_place(tensor.var.get()) != nullptr || HasLongDim(tensor.var)) continue;
       const auto type = Downcast<TensorTypeNode>(tensor.var->type);
       if (is_known_at_entry(AlignedSizeBytes(*type->dims, *type->dtype))) planned.push_back(i);
     }

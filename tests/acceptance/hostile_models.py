@@ -159,6 +159,7 @@ CASES = {
     "doubled.py": (lambda: doubled(13), {UNREADABLE}),
     "slices.py": (lambda: slices(1000), {COMPILED}),
     "few_slices.py": (lambda: slices(20), {COMPILED}),
+    "concats.py": (lambda: concats(200), {COMPILED}),
     "lets.py": (lambda: lets(30000), {UNREADABLE}),
     "fewer_lets.py": (lambda: lets(8000), {UNREADABLE}),
     "few_lets.py": (lambda: lets(100), {COMPILED}),
