@@ -26,16 +26,18 @@ Status SystemError(const std::string& path, const char* action) {
 }
 
 // Puts the record there unless the one that is there has no larger ratio.
-template <typename Key>
-void KeepFaster(std::map<Key, const Record*>& best, Key key, const Record* record) {
-  const auto [place, is_new] = best.try_emplace(std::move(key), record);
-  if (!is_new && record->ratio().median < place->second->ratio().median) place->second = record;
+template <typename Key, typename Fastest>
+void KeepFaster(std::map<Key, Fastest>& best, Key key, const Record* record) {
+  const Fastest candidate = {record, record->ratio().median};  // resamples all times: once per record
+  const auto [place, is_new] = best.try_emplace(std::move(key), candidate);
+  if (!is_new && candidate.median < place->second.median) place->second = candidate;
 }
 
-const Record* FindIn(const std::map<std::pair<std::string, std::string>, const Record*>& best, const std::string& key,
+template <typename Fastest>
+const Record* FindIn(const std::map<std::pair<std::string, std::string>, Fastest>& best, const std::string& key,
                      const std::string& target) {
   const auto found = best.find({key, target});
-  return found == best.end() ? nullptr : found->second;
+  return found == best.end() ? nullptr : found->second.record;
 }
 
 Status Refused(const std::string& task, const std::string& why) {
@@ -123,8 +125,9 @@ Result<schedule::Chosen> Database::ChosenFor(const ir::PrimFunc& function, const
 
 Database Database::Pruned() const {
   std::set<const Record*> kept;
-  for (const auto& [key, record] : best_) kept.insert(record);
-  for (const auto& [key, record] : best_of_models_) {
+  for (const auto& [key, best] : best_) kept.insert(best.record);
+  for (const auto& [key, best] : best_of_models_) {
+    const Record* record = best.record;
     kept.insert(record);
     for (const auto& [task, choices] : record->set) kept.insert(FasterKernel(task, record->target, choices));
   }

@@ -90,11 +90,15 @@ class Database {
 
  private:
   friend class DatabaseFile;
+  struct Fastest {
+    const Record* record;
+    double median;  // of its ratio
+  };
   using Key = std::pair<std::string, std::string>;  // of a task or a model, and target
   const Record* FasterKernel(const std::string& task, const std::string& target, const schedule::Chosen& choices) const;
 
   std::deque<Record> records_;
-  std::map<Key, const Record*> best_, best_of_models_;
+  std::map<Key, Fastest> best_, best_of_models_;
   std::string torn_line_;
   uint64_t whole_bytes_ = 0;  // of the file, up to the end of its last whole line
 };

@@ -134,6 +134,8 @@ Status ReadTimes(const MemberReader& reader, Record& record) {
   if (record.kind == Record::Kind::kTrial) return Status();
   INGOT_ASSIGN_OR_RETURN(record.default_seconds, reader.Seconds("default_seconds"));
   if (record.default_seconds.size() != record.seconds.size()) return Malformed("its times are no pairs");
+  constexpr size_t kMaxPairs = 4096;
+  if (record.seconds.size() > kMaxPairs) return Malformed("it has more than " + std::to_string(kMaxPairs) + " times");
   if (!record.is_ok()) return Status();
   INGOT_ASSIGN_OR_RETURN(const Json* verdict, reader.Object("verdict"));
   const MemberReader members(*verdict);

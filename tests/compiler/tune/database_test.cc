@@ -141,6 +141,13 @@ TEST_CASE("tuning records: what contradicts itself is refused") {
           "its times do not give the \"" + std::string(name) + "\" of its verdict");
   }
   CHECK(why_not(record, "\"default_seconds\":[", "\"default_seconds\":[1,") == "its times are no pairs");
+  std::string times;
+  for (int i = 0; i < 4096; ++i) times += "1,";
+  std::string line = RecordLine(record);
+  for (const std::string list : {"\"seconds\":[", "\"default_seconds\":["}) {
+    line.insert(line.find(list) + list.size(), times);
+  }
+  CHECK(ParseRecord(line).status().message() == "it has more than 4096 times");
   CHECK(why_not(record, "\"seconds\":[", "\"seconds\":[-1,") == "\"seconds\" holds what is no time");
   CHECK(why_not(record, "\"gemm.unrolled_steps\":1", "\"gemm.unrolled_steps\":18446744073709551615") ==
         "the choice \"gemm.unrolled_steps\" is no integer");
