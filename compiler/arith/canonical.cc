@@ -25,6 +25,7 @@ using ir::BinaryOp;
 using ir::PrimExpr;
 
 constexpr size_t kMaxRememberedForms = 1 << 14;
+constexpr size_t kMaxChain = 1000;  // operations of a sum that are taken at once
 
 // x // c or x % c with a positive constant c.
 struct ByConstant {
@@ -157,7 +158,25 @@ std::optional<LinearSum> Analyzer::CanonicalBinary(const BinaryNode& node) {
   switch (node.op) {
     case BinaryOp::kAdd:
     case BinaryOp::kSub: {
-      auto sum = AddScaled(Canonical(node.a), Canonical(node.b), node.op == BinaryOp::kAdd ? 1 : -1);
+      // The sums on the left of a long one are not remembered: all together they would be quadratic in its length.
+      std::vector<const BinaryNode*> chain = {&node};
+      const PrimExpr* left = &node.a;
+      for (; chain.size() < kMaxChain && !canonical_.contains(*left); left = &chain.back()->a) {
+        const auto* next = As<BinaryNode>(*left);
+        if (next == nullptr || (next->op != BinaryOp::kAdd && next->op != BinaryOp::kSub)) break;
+        if (next->a->dtype != node.dtype) break;
+        chain.push_back(next);
+      }
+      std::optional<LinearSum> sum = Canonical(*left);
+      for (size_t i = chain.size(); i-- > 0;) {
+        sum = AddScaled(*std::move(sum), Canonical(chain[i]->b), chain[i]->op == BinaryOp::kAdd ? 1 : -1);
+        if (sum.has_value()) sum = Recombine(*std::move(sum));
+        if (!sum.has_value()) break;
+        if (i == 1) Remember(node.a, *sum);
+      }
+      if (sum.has_value() || chain.size() == 1) return sum;
+      // Something on the left would overflow, and stays as it is.
+      sum = AddScaled(Canonical(node.a), Canonical(node.b), node.op == BinaryOp::kAdd ? 1 : -1);
       return sum.has_value() ? Recombine(*std::move(sum)) : std::nullopt;
     }
     case BinaryOp::kMul: {

@@ -160,6 +160,7 @@ CASES = {
     "slices.py": (lambda: slices(1000), {COMPILED}),
     "few_slices.py": (lambda: slices(20), {COMPILED}),
     "concats.py": (lambda: concats(200), {COMPILED}),
+    "very_many_concats.py": (lambda: concats(1200), {UNREADABLE}),
     "lets.py": (lambda: lets(30000), {UNREADABLE}),
     "fewer_lets.py": (lambda: lets(8000), {UNREADABLE}),
     "few_lets.py": (lambda: lets(100), {COMPILED}),
