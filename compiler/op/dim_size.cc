@@ -10,9 +10,9 @@
 namespace ingot::op {
 namespace {
 
-class Counter : public ir::PrimVisitor {
+class DimCounter : public ir::PrimVisitor {
  public:
-  explicit Counter(int limit) : limit_(limit) {}
+  explicit DimCounter(int limit) : limit_(limit) {}
   void VisitPrim(const ir::PrimExpr& expr) override {
     if (++count_ <= limit_) PrimVisitor::VisitPrim(expr);
   }
@@ -42,7 +42,7 @@ bool HasLongDim(const ir::Type& type) {
 }  // namespace
 
 bool IsLongerThan(const ir::PrimExpr& formula, int limit) {
-  Counter counter(limit);
+  DimCounter counter(limit);
   counter.VisitPrim(formula);
   return counter.is_over();
 }
