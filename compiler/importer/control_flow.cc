@@ -45,7 +45,8 @@ std::unordered_set<std::string> NamesReadIn(const OnnxGraph& graph) {
 
 // Returns the element of a value that is known to be one integer or truth value; null otherwise.
 const PrimExpr* OneElement(const ImportedValue& value) {
-  return value.known && value.known->elements.size() == 1 ? &value.known->elements[0] : nullptr;
+  return value.known && value.known->is_exact() && value.known->elements.size() == 1 ? &value.known->elements[0]
+                                                                                     : nullptr;
 }
 
 }  // namespace

@@ -119,10 +119,20 @@ Status GraphImporter::ImportResolved(const OnnxNode& node, const std::string& la
     return row != nullptr ? ImportOperator(*row, importer, inputs, scope) : ImportOther(importer, inputs, scope);
   }
   const bool has_strings = TakesStrings(importer);  // which are no numbers to compute with
+  std::optional<std::vector<ShapeValue>> known;
   if (!inputs.has_unknown && (!has_strings || node.op_type == "Shape" || node.op_type == "Size")) {
-    std::optional<std::vector<ShapeValue>> known = EvaluateShapeValues(importer, symbols_.analyzer());
-    if (known.has_value()) return outputs_.DefineKnown(node, *std::move(known), inputs.has_stand_in, scope);
+    known = EvaluateShapeValues(importer, symbols_.analyzer());
   }
+  if (known && (inputs.has_stand_in || std::ranges::all_of(*known, &ShapeValue::is_exact))) {
+    return outputs_.DefineKnown(node, *std::move(known), inputs.has_stand_in, scope);
+  }
+  INGOT_RETURN_IF_ERROR(ImportTensors(importer, inputs, scope));
+  if (known) outputs_.NoteFormulas(node, *std::move(known), scope);
+  return Status();
+}
+
+Status GraphImporter::ImportTensors(const NodeImporter& importer, const Inputs& inputs, Scope& scope) {
+  const OnnxNode& node = importer.node();
   if (node.op_type == "Squeeze" && !inputs.has_unknown && !inputs.has_stand_in) {
     INGOT_ASSIGN_OR_RETURN(const bool is_imported, ImportSqueeze(importer, scope));
     if (is_imported) return Status();

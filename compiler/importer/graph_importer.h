@@ -61,6 +61,8 @@ class GraphImporter final : private BodyImporter {
   Status ImportBody(const OnnxGraph& graph, const std::string& label, Scope& scope) override;
   Status ImportNode(const OnnxNode& node, const std::string& label, Scope& scope);
   Status ImportResolved(const OnnxNode& node, const std::string& label, Scope& scope);
+  // Imports a node of ONNX's own domain by its tensors.
+  Status ImportTensors(const NodeImporter& importer, const Inputs& inputs, Scope& scope);
   // Imports a node once more, from inputs that have symbols for long dims, if dims of the outputs became too long.
   Result<std::vector<ir::Expr>> ShortenDims(const OnnxOpRow& row, const NodeImporter& importer, const Inputs& inputs,
                                             std::vector<ir::Expr> outputs, size_t num_bindings);

@@ -23,6 +23,13 @@ Status NodeOutputs::DefineKnown(const OnnxNode& node, std::vector<ShapeValue> ou
   return Status();
 }
 
+void NodeOutputs::NoteFormulas(const OnnxNode& node, std::vector<ShapeValue> outputs, Scope& scope) {
+  for (size_t i = 0; i < std::min(node.outputs.size(), outputs.size()); ++i) {
+    ImportedValue* value = node.outputs[i].empty() ? nullptr : scope.Find(node.outputs[i]);
+    if (value != nullptr && value->expr != nullptr && !value->stand_in) value->known = std::move(outputs[i]);
+  }
+}
+
 Status NodeOutputs::DefineStandIns(const OnnxNode& node, Scope& scope, const std::vector<Expr>& outputs) {
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const std::string& name = node.outputs[i];
@@ -86,7 +93,7 @@ Status NodeOutputs::Take(const std::vector<std::string>& names, Scope& inner, co
 Status NodeOutputs::MaterialiseResults(const OnnxGraph& graph, Scope& scope) {
   for (const OnnxValueInfo& info : graph.outputs) {
     ImportedValue* found = scope.Find(info.name);
-    if (found == nullptr || !found->known.has_value() || found->stand_in) continue;
+    if (found == nullptr || !found->known.has_value() || found->stand_in || !found->known->is_exact()) continue;
     ImportedValue& value = *found;
     const ir::Span span = builder_.SpanOf(info.name);
     if (value.expr == nullptr) {

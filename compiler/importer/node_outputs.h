@@ -21,6 +21,8 @@ class NodeOutputs {
       : builder_(builder), sequences_(sequences), symbols_(symbols) {}
 
   Status DefineKnown(const OnnxNode& node, std::vector<ShapeValue> outputs, bool stand_in, Scope& scope);
+  // Gives bound outputs the formulas of their elements, which are not exact.
+  void NoteFormulas(const OnnxNode& node, std::vector<ShapeValue> outputs, Scope& scope);
   // Gives stand-ins the types of the given outputs, or the declared ones.
   Status DefineStandIns(const OnnxNode& node, Scope& scope, const std::vector<ir::Expr>& outputs = {});
   // packed: the file's dtypes of outputs whose elements take less than a byte; may be shorter than the outputs.

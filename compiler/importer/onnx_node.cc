@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <span>
 
 #include "compiler/importer/onnx_ops.h"
 #include "compiler/ir/type.h"
@@ -94,13 +95,23 @@ bool NodeImporter::MayBeKnown(size_t i) const {
 
 std::optional<ShapeValue> NodeImporter::Known(size_t i) const {
   if (!MayBeKnown(i)) return std::nullopt;
+  std::optional<ShapeValue> value = Formula(i);
+  return value && value->is_exact() ? value : std::nullopt;
+}
+
+bool NodeImporter::IsConstant(size_t i) const {
+  const std::optional<ShapeValue> value = Known(i);
+  return value && value->is_constant();
+}
+
+std::optional<ShapeValue> NodeImporter::Formula(size_t i) const {
   if (inputs_[i]->known.has_value()) return inputs_[i]->known;
   return KnownConstant(*ir::As<ir::ConstantNode>(inputs_[i]->expr)->data);
 }
 
 Result<std::vector<ir::PrimExpr>> NodeImporter::SymbolicInts(size_t i, const char* what) const {
   if (!HasInput(i)) return Invalid("input " + std::to_string(i) + " is missing");
-  std::optional<ShapeValue> value = Known(i);
+  std::optional<ShapeValue> value = Formula(i);
   if (!value.has_value()) {
     return Unsupported(std::string(what) + " is not a constant" +
                        (ir::As<ir::ConstantNode>(inputs_[i]->expr) != nullptr ? " that can be read" : ""));
@@ -109,6 +120,12 @@ Result<std::vector<ir::PrimExpr>> NodeImporter::SymbolicInts(size_t i, const cha
     return Invalid(std::string(what) + ": expected a vector of integers");
   }
   return std::move(value->elements);
+  if (!value->conditions.empty()) {
+    ir::PrimExpr holds = value->conditions[0];
+    for (const ir::PrimExpr& condition : std::span(value->conditions).subspan(1)) holds = ir::And(holds, condition);
+    Match(ir::Make<ir::ShapeExprNode>(std::vector{ir::Select(holds, ir::Int64(1), ir::Int64(0))}),
+          ir::Make<ir::ShapeTypeNode>(std::vector{ir::Int64(1)}));
+  }
 }
 
 Result<std::vector<int64_t>> NodeImporter::ConstantInts(size_t i, const char* what) const {

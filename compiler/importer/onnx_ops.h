@@ -21,9 +21,10 @@ namespace ingot::importer {
 struct ImportedValue {
   // null: a stand-in, or known by its elements only until an operator needs the tensor
   ir::Expr expr;
-  ir::Type type;                         // null: unknown
-  std::optional<ShapeValue> known = {};  // its elements, if shapes decide them; constants are read on demand
-  bool stand_in = false;                 // output of an unsupported node, or computed from one
+  ir::Type type;  // null: unknown
+  // Its elements, if shapes decide them; constants are read on demand. If they are not exact, expr is not null.
+  std::optional<ShapeValue> known = {};
+  bool stand_in = false;  // output of an unsupported node, or computed from one
   // The file's dtype where expr has another one: elements of less than a byte, strings (packed_values.h).
   std::optional<DataType> packed = {};
 };
@@ -82,7 +83,11 @@ class NodeImporter {
   Result<std::vector<ir::PrimExpr>> NameElements(ir::Expr ints) const;
   // Returns the elements of an input, if they are known.
   std::optional<ShapeValue> Known(size_t i) const;
-  // Whether an input may be known, without reading it: a constant that may be read, or a value known by its elements.
+  bool IsConstant(size_t i) const;  // whether they are known, and no symbols are among them
+  // Like Known, and those that an input has under conditions alone, for what computes further or checks them.
+  std::optional<ShapeValue> Formula(size_t i) const;
+  // Whether an input may be known, without reading it: a constant that may be read, or a value known by its elements,
+  // perhaps under conditions (which SymbolicInts checks at run time).
   bool MayBeKnown(size_t i) const;
   // Whether the input is known by shape arithmetic and is no constant of the file.
   bool IsFromShapes(size_t i) const { return HasInput(i) && inputs_[i]->known.has_value(); }

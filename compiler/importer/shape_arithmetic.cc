@@ -63,18 +63,29 @@ bool BothWhole(const PrimExpr& x, const PrimExpr& y) {
 }
 bool BothConstant(const PrimExpr& x, const PrimExpr& y) { return IsConstant(x) && IsConstant(y); }
 
+// A product or a quotient of floats that is 0 is -0 if one of them is negative.
+void NoteZeroSign(const Evaluation& e, const PrimExpr& x, const PrimExpr& y) {
+  if (!e.ProveNonNegative(x) || !e.ProveNonNegative(y)) e.conditions().LoseZeroSign();
+}
+// Whether the number may be a zero of either sign, by which no result can be told.
+bool IsUnsignedZero(const Evaluation& e, const PrimExpr& x) {
+  return IsConstant(x) && NumberOf(x) == 0 && e.conditions().loses_zero_sign();
+}
+
 // Sums and products of integral values are integral; those of other floats are rounded, so both must be constants.
 template <ir::BinaryOp op>
-Element Ring(const Evaluation&, DataType dtype, const PrimExpr& x, const PrimExpr& y) {
+Element Ring(const Evaluation& e, DataType dtype, const PrimExpr& x, const PrimExpr& y) {
   if (dtype.is_floating() && BothConstant(x, y)) {
     const double a = NumberOf(x), b = NumberOf(y);
     return FloatOf(dtype, op == ir::BinaryOp::kAdd ? a + b : op == ir::BinaryOp::kSub ? a - b : a * b);
   }
   if (!BothWhole(x, y)) return std::nullopt;
+  if (dtype.is_floating() && op == ir::BinaryOp::kMul) NoteZeroSign(e, x, y);
   return ir::MakeBinary(op, x, y);
 }
 template <ir::BinaryOp op>
-Element Extremum(const Evaluation&, DataType dtype, const PrimExpr& x, const PrimExpr& y) {
+Element Extremum(const Evaluation& e, DataType dtype, const PrimExpr& x, const PrimExpr& y) {
+  if (BothWhole(x, y) && !e.Fit(x, y)) return std::nullopt;
   if (BothWhole(x, y)) return op == ir::BinaryOp::kMin ? ir::Min(x, y) : ir::Max(x, y);
   if (!BothConstant(x, y)) return std::nullopt;
   const double a = NumberOf(x), b = NumberOf(y);
@@ -83,9 +94,12 @@ Element Extremum(const Evaluation&, DataType dtype, const PrimExpr& x, const Pri
 }
 // Integers are divided with rounding towards zero.
 Element Divide(const Evaluation& e, DataType dtype, const PrimExpr& x, const PrimExpr& y) {
+  if (IsUnsignedZero(e, y)) return std::nullopt;
   if (dtype.is_floating() && BothConstant(x, y)) return FloatOf(dtype, NumberOf(x) / NumberOf(y));
-  if (!BothWhole(x, y) || ir::IsConstInt(y, 0)) return std::nullopt;
+  if (!BothWhole(x, y) || ir::IsConstInt(y, 0) || !e.Fit(x, y)) return std::nullopt;
   if (dtype.is_floating()) {  // the quotient is exact, or not known
+    NoteZeroSign(e, x, y);
+    if (!e.conditions().Add(ir::NotEqual(y, ir::Int64(0)))) return std::nullopt;
     if (!ir::IsConstInt(e.Simplify(ir::FloorMod(x, y)), 0)) return std::nullopt;
     return ir::FloorDiv(x, y);
   }
@@ -98,20 +112,23 @@ Element Divide(const Evaluation& e, DataType dtype, const PrimExpr& x, const Pri
   return ir::FloorDiv(x, y);
 }
 Element Modulo(const Evaluation& e, DataType dtype, const PrimExpr& x, const PrimExpr& y) {
-  if (dtype.is_floating() || ir::IsConstInt(y, 0)) return std::nullopt;
+  if (dtype.is_floating() || ir::IsConstInt(y, 0) || !e.Fit(x, y)) return std::nullopt;
   const std::optional<int64_t> fmod = e.Int("fmod", 0);
   if (fmod != 0 && (!e.ProveNonNegative(x) || !e.ProveNonNegative(y))) return std::nullopt;
   if (ir::IsConstInt(y, -1)) return ir::Int64(0);
   return ir::FloorMod(x, y);
 }
-Element Power(const Evaluation&, DataType dtype, const PrimExpr& x, const PrimExpr& y) {
-  if (!dtype.is_floating() || !BothConstant(x, y)) return std::nullopt;
+Element Power(const Evaluation& e, DataType dtype, const PrimExpr& x, const PrimExpr& y) {
+  if (!dtype.is_floating() || !BothConstant(x, y) || IsUnsignedZero(e, x)) return std::nullopt;
   return FloatOf(dtype, std::pow(NumberOf(x), NumberOf(y)));
 }
 template <ir::BinaryOp op>
-Element Compare(const Evaluation&, DataType dtype, const PrimExpr& x, const PrimExpr& y) {
+Element Compare(const Evaluation& e, DataType dtype, const PrimExpr& x, const PrimExpr& y) {
   if (dtype.is_bool() && op != ir::BinaryOp::kEQ) return std::nullopt;
-  if (BothWhole(x, y) && x->dtype == y->dtype) return ir::MakeBinary(op, x, y);
+  if (BothWhole(x, y) && x->dtype == y->dtype) {
+    if (!e.Fit(x, y)) return std::nullopt;
+    return ir::MakeBinary(op, x, y);
+  }
   if (!BothConstant(x, y)) return std::nullopt;
   const double a = NumberOf(x), b = NumberOf(y);
   const bool less = a < b, equal = a == b;
@@ -128,14 +145,16 @@ Element Logic(const Evaluation&, DataType dtype, const PrimExpr& x, const PrimEx
   return gate == Gate::kAnd ? ir::And(x, y) : ir::Or(x, y);
 }
 
-Element Negate(const Evaluation&, DataType dtype, const PrimExpr& x) {
+Element Negate(const Evaluation& e, DataType dtype, const PrimExpr& x) {
   if (dtype.is_bool()) return std::nullopt;
   if (dtype.is_floating() && IsConstant(x)) return FloatOf(dtype, -NumberOf(x));  // negates 0 too: -0
+  if (dtype.is_floating() && !e.ProveNonNegative(x - 1)) e.conditions().LoseZeroSign();
   return ir::Int64(0) - x;
 }
 Element Absolute(const Evaluation& e, DataType dtype, const PrimExpr& x) {
   if (dtype.is_bool()) return std::nullopt;
   if (x->kind == ir::PrimKind::kFloatImm) return FloatOf(dtype, std::abs(NumberOf(x)));
+  if (!e.conditions().Fits(x)) return std::nullopt;
   if (e.ProveNonNegative(x)) return x;
   return ir::Max(x, ir::Int64(0) - x);
 }
@@ -156,8 +175,8 @@ Element SquareRoot(const Evaluation&, DataType dtype, const PrimExpr& x) {
   if (!dtype.is_floating() || !IsConstant(x)) return std::nullopt;
   return FloatOf(dtype, std::sqrt(NumberOf(x)));
 }
-Element Reciprocal(const Evaluation&, DataType dtype, const PrimExpr& x) {
-  if (!dtype.is_floating() || !IsConstant(x)) return std::nullopt;
+Element Reciprocal(const Evaluation& e, DataType dtype, const PrimExpr& x) {
+  if (!dtype.is_floating() || !IsConstant(x) || IsUnsignedZero(e, x)) return std::nullopt;
   return FloatOf(dtype, 1 / NumberOf(x));
 }
 
@@ -186,6 +205,7 @@ Outputs Cast(const Evaluation& e) {
     PrimExpr element = x;
     if (dtype->is_bool()) {
       if (!x->dtype.is_bool()) {
+        if (!e.conditions().Fits(x)) return std::nullopt;
         element = x->kind == ir::PrimKind::kFloatImm ? ir::BoolImm(NumberOf(x) != 0) : ir::NotEqual(x, ir::Int64(0));
       }
     } else if (x->dtype.is_bool()) {

@@ -337,6 +337,7 @@ Outputs Range(const Evaluation& e) {
   }
   const PrimExpr& start = e.in(0).elements[0];
   const auto step = ir::AsConstInt(e.in(2).elements[0]);
+  if (!e.Fit(start, e.in(1).elements[0])) return std::nullopt;
   const PrimExpr distance = e.Simplify(e.in(1).elements[0] - start);
   const auto length = ir::AsConstInt(distance);
   if (!step || !length || *step == 0 || *step == std::numeric_limits<int64_t>::min() ||

@@ -1,5 +1,5 @@
 // The helpers of the evaluation: dims, strides, broadcasting, and the check of each result (Finish), which bounds the
-// size of expressions and the range of integers.
+// size of expressions and the range of numbers.
 #include "compiler/importer/shape_evaluation.h"
 
 #include <cmath>
@@ -74,6 +74,11 @@ PrimExpr FloatOf(DataType dtype, double value) {
   return is_whole ? ir::Int64(static_cast<int64_t>(value)) : ir::FloatImm(dtype, value);
 }
 
+Evaluation::Evaluation(const NodeImporter& node, arith::Analyzer& analyzer, Conditions& conditions)
+    : node_(node), analyzer_(analyzer), conditions_(conditions) {
+  for (size_t i = 0; i < node.num_inputs(); ++i) inputs_.push_back(node.Formula(i));
+}
+
 std::optional<PrimExpr> Evaluation::Finish(DataType dtype, PrimExpr element) const {
   if (!IsConstant(element)) {
     element = analyzer_.Simplify(element);
@@ -89,6 +94,7 @@ std::optional<PrimExpr> Evaluation::Finish(DataType dtype, PrimExpr element) con
       (*value < std::numeric_limits<int32_t>::min() || *value > std::numeric_limits<int32_t>::max())) {
     return std::nullopt;
   }
+  if (!IsConstant(element) && !conditions_.Keeps(dtype, element)) return std::nullopt;
   if (CountNodes(element, kMaxExprNodes) >= kMaxExprNodes) return std::nullopt;
   return element;
 }

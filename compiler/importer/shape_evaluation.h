@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "compiler/importer/onnx_ops.h"
+#include "compiler/importer/shape_conditions.h"
 #include "compiler/importer/shape_values.h"
 
 namespace ingot::importer::shapes {
@@ -59,9 +60,8 @@ PrimExpr FloatOf(DataType dtype, double value);
 // One node that may be evaluated: its inputs (null if left out), and its attributes.
 class Evaluation {
  public:
-  Evaluation(const NodeImporter& node, arith::Analyzer& analyzer) : node_(node), analyzer_(analyzer) {
-    for (size_t i = 0; i < node.num_inputs(); ++i) inputs_.push_back(node.Known(i));
-  }
+  // The conditions of the inputs, and those of the results, are added to `conditions`.
+  Evaluation(const NodeImporter& node, arith::Analyzer& analyzer, Conditions& conditions);
 
   size_t num_inputs() const { return inputs_.size(); }
   bool Has(size_t i) const { return i < inputs_.size() && inputs_[i].has_value(); }
@@ -90,14 +90,20 @@ class Evaluation {
   // Returns the axes of an operator that takes them as an attribute or as an input.
   std::optional<Dims> Axes() const { return num_inputs() > 1 && Has(1) ? ConstantInts(1) : Ints("axes"); }
 
-  // Returns a result's element, simplified. Returns nothing if it does not fit into the dtype, or is too long.
+  // Returns a result's element, simplified. Returns nothing if it is not known to be a number of the dtype, or is too
+  // long.
   std::optional<PrimExpr> Finish(DataType dtype, PrimExpr element) const;
   bool ProveNonNegative(const PrimExpr& expr) const { return analyzer_.ProveLessEqual(ir::Int64(0), expr); }
+  // Whether both stay within int64. Sums and products wrap around as those of tensors do; whatever compares or divides
+  // asks first.
+  bool Fit(const PrimExpr& x, const PrimExpr& y) const { return conditions_.Fits(x) && conditions_.Fits(y); }
+  Conditions& conditions() const { return conditions_; }
   PrimExpr Simplify(const PrimExpr& expr) const { return analyzer_.Simplify(expr); }
 
  private:
   const NodeImporter& node_;
   arith::Analyzer& analyzer_;
+  Conditions& conditions_;
   std::vector<std::optional<ShapeValue>> inputs_;
 };
 

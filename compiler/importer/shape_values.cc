@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "compiler/importer/onnx_ops.h"
+#include "compiler/importer/shape_conditions.h"
 #include "compiler/importer/shape_evaluation.h"
 #include "compiler/op/registry.h"
 #include "runtime/small_float.h"
@@ -115,10 +116,21 @@ std::optional<std::vector<ShapeValue>> EvaluateShapeValues(const NodeImporter& n
     symbols |= node.IsFromShapes(i);
   }
   if (!from_shapes) return std::nullopt;
-  shapes::Outputs outputs = row->evaluate(shapes::Evaluation(node, analyzer));
+  shapes::Conditions conditions(analyzer);
+  for (size_t i = 0; i < node.num_inputs() && !row->of_type; ++i) {
+    const std::optional<ShapeValue> input = node.IsFromShapes(i) ? node.Formula(i) : std::nullopt;
+    if (!input) continue;
+    for (const PrimExpr& condition : input->conditions) {
+      if (!conditions.Add(condition)) return std::nullopt;
+    }
+    if (input->loses_zero_sign) conditions.LoseZeroSign();
+  }
+  shapes::Outputs outputs = row->evaluate(shapes::Evaluation(node, analyzer, conditions));
   if (!outputs.has_value()) return std::nullopt;
-  for (const ShapeValue& output : *outputs) {
+  for (ShapeValue& output : *outputs) {
     if (!IsKept(output, symbols)) return std::nullopt;
+    output.conditions = conditions.list();
+    output.loses_zero_sign = output.dtype.is_floating() && conditions.loses_zero_sign();
   }
   return outputs;
 }
@@ -133,6 +145,7 @@ Result<ir::Expr> Materialise(const ShapeValue& value, std::vector<ir::Binding>& 
     if (value.dtype == DataType::Float(64)) Store<double>(value.elements, bytes);
     return ir::Expr(ir::Make<ir::ConstantNode>(ir::ConstantData::FromBytes(value.dtype, value.dims, std::move(bytes))));
   }
+  INGOT_CHECK(value.is_exact(), "a tensor of a formula that may differ from it");
   std::vector<PrimExpr> elements;
   for (const PrimExpr& element : value.elements) {
     if (element->kind == ir::PrimKind::kFloatImm) {

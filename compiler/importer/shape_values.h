@@ -1,12 +1,12 @@
 // Small tensors whose elements follow from shapes: the Shape/Gather/Concat/Range/Where chains by which exported models
 // compute the target of a Reshape or the length of a mask. Such a value is kept element by element, as expressions over
-// compute the target of a Reshape or the length of a mask. Such a value is kept element by element, as expressions over
 // the graph's symbols, beside (or instead of) the calls that would compute it at run time; so shapes stay symbolic at
 // import, type inference sees them, and chains of constants are constants.
 //   in:  a node whose inputs are known, with its attributes (NodeImporter);
 //   out: the elements of its outputs, or nothing if they are not known: then the node is imported as any other, and
 //        reports its own errors.
-// A value that an operator needs as a tensor is materialised: as a constant, or as R.shape_to_tensor of its elements.
+// A value that an operator needs as a tensor is materialised: as a constant, or as R.shape_to_tensor of its elements. One
+// that is not exact is computed by tensor operators, too, and its elements are read as shapes alone.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,11 @@ struct ShapeValue {
   // Row-major. Integers are int64 expressions and truth values bool ones. Floats are FloatImm; those known to be
   // integral may be int64 expressions.
   std::vector<ir::PrimExpr> elements;
+  // The tensor has these elements where all of these hold (shape_conditions.h), but for the sign of zeros, if it is lost.
+  std::vector<ir::PrimExpr> conditions = {};
+  bool loses_zero_sign = false;
 
+  bool is_exact() const { return conditions.empty() && !loses_zero_sign; }
   bool is_integer() const { return dtype == DataType::Int(64) || dtype == DataType::Int(32); }
   bool is_constant() const;  // whether every element is a constant
   ir::Type Type() const;
@@ -47,7 +51,7 @@ bool IsShapeOperator(std::string_view op_type);
 bool IsSmallConstant(const ir::ConstantData& data);
 ShapeValue KnownConstant(const ir::ConstantData& data);
 
-// Returns the value as a tensor: a constant, or calls that are appended to bindings.
+// Returns an exact value as a tensor: a constant, or calls that are appended to bindings.
 Result<ir::Expr> Materialise(const ShapeValue& value, std::vector<ir::Binding>& bindings, const ir::Span& span);
 
 }  // namespace ingot::importer

@@ -5,6 +5,7 @@ usage: legal_models.py BIN_DIR [NAME ...]    exits 77 (skipped) without numpy, o
 A recipe is a function that makes its model and inputs; its name says what it is about. Recipes that are still wrong
 stand in KNOWN_WRONG. That list only shrinks: the test fails when a recipe of it works, and when
 another does not."""
+import itertools
 import pathlib
 import subprocess
 import sys
@@ -668,6 +669,160 @@ def mask_of_more_keys_than_there_are():
     """Refused, as ONNX Runtime refuses it."""
     return attention_with_mask_of_keys(6, 24)
 
+def arithmetic_of_a_length(length, nodes, constants=None, cast="FLOAT"):
+    """The nodes compute y of n, the length of x in the dtype; without elements where x is long."""
+    first = [node("Shape", ["x"], ["s"], end=1), node("Cast", ["s"], ["n"], to=getattr(onnx.TensorProto, cast))]
+    return Recipe(first + nodes, {"x": (["N", 0], np.zeros((length, 0), np.float32))}, constants)
+
+
+def product_of_lengths_that_float32_rounds():
+    nodes = [node("Mul", ["n", "n"], ["p"]), node("Cast", ["p"], ["y"], to=onnx.TensorProto.INT64)]
+    return arithmetic_of_a_length(4099, nodes)
+
+
+def length_that_float32_rounds():
+    return arithmetic_of_a_length(16777217, [node("Cast", ["n"], ["y"], to=onnx.TensorProto.INT64)])
+
+
+def reciprocal_of_a_negated_length_of_zero():
+    return arithmetic_of_a_length(0, [node("Neg", ["n"], ["m"]), node("Reciprocal", ["m"], ["y"])])
+
+
+def reciprocal_of_a_length_of_zero_times_a_negative():
+    nodes = [node("Mul", ["n", "k"], ["m"]), node("Reciprocal", ["m"], ["y"])]
+    return arithmetic_of_a_length(0, nodes, {"k": np.float32(-3)})
+
+
+def quotient_of_lengths_of_zero():
+    return arithmetic_of_a_length(0, [node("Div", ["n", "n"], ["y"])])
+
+
+def zero_over_a_length_of_zero():
+    nodes = [node("Mul", ["n", "k"], ["m"]), node("Div", ["m", "n"], ["y"])]
+    return arithmetic_of_a_length(0, nodes, {"k": np.float32(0)})
+
+
+def square_of_a_length_that_wraps_around():
+    nodes = [node("Mul", ["n", "n"], ["p"]), node("Cast", ["p"], ["y"], to=onnx.TensorProto.INT64)]
+    return arithmetic_of_a_length(65536, nodes, cast="INT32")
+
+
+def quotient_of_a_product_that_wraps_around_in_32_bits():
+    nodes = [node("Mul", ["n", "k"], ["p"]), node("Div", ["p", "k"], ["y"])]
+    return arithmetic_of_a_length(300, nodes, {"k": np.int32(1 << 24)}, cast="INT32")
+
+
+def quotient_of_a_product_that_wraps_around_in_64_bits():
+    nodes = [node("Mul", ["n", "k"], ["p"]), node("Div", ["p", "k"], ["y"])]
+    return arithmetic_of_a_length(300, nodes, {"k": np.int64(1 << 60)}, cast="INT64")
+
+
+def sign_of_a_product_that_wraps_around():
+    nodes = [node("Mul", ["n", "k"], ["p"]), node("Greater", ["p", "z"], ["y"])]
+    return arithmetic_of_a_length(2, nodes, {"k": np.int64(1 << 62), "z": np.int64(0)}, cast="INT64")
+
+
+def shape_of_rounded_up_halves():
+    """The target of a Reshape by floats, as exporters write it: -floor(-n / 2)."""
+    nodes = [node("Shape", ["x"], ["s"], end=1), node("Cast", ["s"], ["n"], to=onnx.TensorProto.FLOAT),
+             node("Mul", ["n", "k"], ["m"]), node("Neg", ["m"], ["p"]), node("Floor", ["p"], ["q"]),
+             node("Neg", ["q"], ["r"]), node("Cast", ["r"], ["t"], to=onnx.TensorProto.INT64),
+             node("Concat", ["t", "one"], ["shape"], axis=0), node("Expand", ["w", "shape"], ["y"])]
+    return Recipe(nodes, {"x": (["N"], normal(5)), "w": ([1], normal(1))}, {"k": np.float32(2), "one": ints(1)})
+
+
+def chains_of_arithmetic(seed, lengths):
+    """Forty random nodes over two lengths in int32, int64, float32 and float64, all of whose results are compared."""
+    rng = np.random.default_rng(seed)
+    kinds = {"INT32": np.int32, "INT64": np.int64, "FLOAT": np.float32, "DOUBLE": np.float64}
+    nodes, constants, values = [], {}, {kind: [] for kind in kinds}
+    for name, kind in itertools.product("ab", kinds):
+        nodes.append(node("Shape", [f"x{name}"], [f"shape_{name}{kind}"], end=1))
+        nodes.append(node("Cast", [f"shape_{name}{kind}"], [f"{name}{kind}"], to=getattr(onnx.TensorProto, kind)))
+        values[kind].append(f"{name}{kind}")
+    for i in range(40):
+        kind = str(rng.choice(list(kinds)))
+        is_float = kind in ("FLOAT", "DOUBLE")
+        constant, result = f"c{i}", f"r{i}"
+        number = rng.choice([-3, -1, 2, 3, 7, 256, 4097] + ([-0.0, 0.5] if is_float else [1 << 24, 1103515245]))
+        constants[constant] = kinds[kind]([number])
+        op = str(rng.choice(["Add", "Sub", "Mul", "Mul", "Max", "Min", "Neg", "Abs", "Div", "Mod", "Less", "Cast"]))
+        x = str(rng.choice(values[kind]))
+        # Integers are divided by constants alone, floats by anything.
+        other = constant if op in ("Div", "Mod") and not is_float else str(rng.choice(values[kind] + [constant]))
+        if op in ("Neg", "Abs"):
+            nodes.append(node(op, [x], [result]))
+        elif op in ("Less", "Cast") or (op == "Mod" and is_float):  # casts of floats to integers may be undefined
+            kind, source = ("FLOAT", result) if op != "Cast" else (str(rng.choice(["FLOAT", "DOUBLE"])), x)
+            if op != "Cast":
+                source = f"less{i}"
+                nodes.append(node("Less", [x, other], [source]))
+            nodes.append(node("Cast", [source], [result], to=getattr(onnx.TensorProto, kind)))
+        else:
+            nodes.append(node(op, [x, other], [result]))
+        values[kind].append(result)
+        if kind in ("FLOAT", "DOUBLE"):  # tells zeros apart
+            nodes.append(node("Reciprocal", [result], [f"over{i}"]))
+            values[kind].append(f"over{i}")
+    results = []
+    for kind, names in values.items():
+        for name in names:
+            nodes.append(node("Cast", [name], [f"{name}_wide"], to=onnx.TensorProto.DOUBLE))
+            results.append(f"{name}_wide")
+    nodes.append(node("Concat", results, ["y"], axis=0))
+    inputs = {f"x{name}": ([name.upper(), 0], np.zeros((length, 0), np.float32)) for name, length in zip("ab", lengths)}
+    return Recipe(nodes, inputs, constants)
+
+
+def arithmetic_of_no_elements():
+    return chains_of_arithmetic(1, (0, 3))
+
+
+def arithmetic_of_small_lengths():
+    return chains_of_arithmetic(2, (1, 5))
+
+
+def arithmetic_of_large_lengths():
+    return chains_of_arithmetic(3, (4099, 65537))
+
+
+def arithmetic_of_lengths_beyond_float32():
+    return chains_of_arithmetic(4, (16777217, 2))
+
+
+def trips(body_nodes, constants, result="INT64", count=6):
+    """A loop whose rows are r of the trip's number i."""
+    inputs = [helper.make_tensor_value_info("i", onnx.TensorProto.INT64, []),
+              helper.make_tensor_value_info("c", onnx.TensorProto.BOOL, [])]
+    body = helper.make_graph(body_nodes + [node("Identity", ["c"], ["more"])], "body", inputs,
+                             [helper.make_tensor_value_info("more", onnx.TensorProto.BOOL, []),
+                              helper.make_tensor_value_info("r", getattr(onnx.TensorProto, result), [])],
+                             [numpy_helper.from_array(np.asarray(a), name) for name, a in constants.items()])
+    return Recipe([node("Loop", ["t", ""], ["y"], body=body)], {"t": ([], np.array(count))})
+
+
+def random_numbers_of_the_trips():
+    nodes = [node("Cast", ["i"], ["n"], to=onnx.TensorProto.INT32), node("Mul", ["n", "k"], ["p"]),
+             node("Add", ["p", "d"], ["q"]), node("Cast", ["q"], ["r"], to=onnx.TensorProto.FLOAT)]
+    return trips(nodes, {"k": np.int32(1103515245), "d": np.int32(12345)}, "FLOAT")
+
+
+def reciprocals_of_the_negated_trips():
+    nodes = [node("Cast", ["i"], ["n"], to=onnx.TensorProto.FLOAT), node("Neg", ["n"], ["p"]),
+             node("Reciprocal", ["p"], ["r"])]
+    return trips(nodes, {}, "FLOAT")
+
+
+def products_of_the_trips_that_float32_rounds():
+    nodes = [node("Cast", ["i"], ["n"], to=onnx.TensorProto.FLOAT), node("Mul", ["n", "k"], ["p"]),
+             node("Cast", ["p"], ["r"], to=onnx.TensorProto.INT64)]
+    return trips(nodes, {"k": np.float32(16777215)})
+
+
+def products_of_the_trips_that_wrap_around():
+    nodes = [node("Mul", ["i", "k"], ["p"]), node("Add", ["p", "k"], ["q"]), node("Div", ["q", "k"], ["r"])]
+    return trips(nodes, {"k": np.int64(1 << 62)})
+
 
 RECIPES = [reshape_before_trilu, trilu_of_a_convolution, attention_mask_of_its_own_batch, attention_mask_far_outside,
            float16_products_that_overflow, rounding_by_a_magic_constant, where_hides_infinity,
@@ -697,9 +852,16 @@ RECIPES = [reshape_before_trilu, trilu_of_a_convolution, attention_mask_of_its_o
            mask_whose_keys_have_a_symbol_of_their_own, mask_of_more_keys_than_there_are,
            bytes_on_both_sides_of_an_if, rests_of_uint64, quotients_of_uint64, comparisons_of_uint64,
            greatest_of_uint64, large_constants_of_uint64, smallest_integer_in_parts, sign_of_bytes,
-           division_by_products_that_wrap_around, infinite_places_outside_of_a_picture,
-           antialias_to_one_element, length_that_float32_rounds_up, gemm_whose_scaled_weights_overflow,
-           clip_without_bounds, clip_from_below, clip_by_attribute_from_above]
+           division_by_products_that_wrap_around, infinite_places_outside_of_a_picture, antialias_to_one_element,
+           length_that_float32_rounds_up, gemm_whose_scaled_weights_overflow, clip_without_bounds, clip_from_below,
+           clip_by_attribute_from_above, product_of_lengths_that_float32_rounds, length_that_float32_rounds,
+           reciprocal_of_a_negated_length_of_zero, reciprocal_of_a_length_of_zero_times_a_negative,
+           quotient_of_lengths_of_zero, zero_over_a_length_of_zero, square_of_a_length_that_wraps_around,
+           quotient_of_a_product_that_wraps_around_in_32_bits, quotient_of_a_product_that_wraps_around_in_64_bits,
+           sign_of_a_product_that_wraps_around, shape_of_rounded_up_halves, arithmetic_of_no_elements,
+           arithmetic_of_small_lengths, arithmetic_of_large_lengths, arithmetic_of_lengths_beyond_float32,
+           random_numbers_of_the_trips, reciprocals_of_the_negated_trips, products_of_the_trips_that_float32_rounds,
+           products_of_the_trips_that_wrap_around]
 
 
 def expected(recipe):
@@ -731,7 +893,10 @@ def outcome(bin_dir, recipe, directory):
     got = np.load(directory / "out.npz")[recipe.output]
     if want is None:
         return "wrong", f"gave {got.shape}, ONNX Runtime refuses"
-    tolerance = 1e-3 if want.dtype == np.float32 else 4e-3
+    if want.dtype.kind == "f":
+        tolerance = {2: 4e-3, 4: 1e-3, 8: 1e-12}[want.dtype.itemsize]
+    else:
+        tolerance = 0
     if got.shape == want.shape and got.dtype == want.dtype and np.allclose(got, want, tolerance, tolerance,
                                                                            equal_nan=True):
         return "same", ""
