@@ -824,6 +824,32 @@ def products_of_the_trips_that_wrap_around():
     return trips(nodes, {"k": np.int64(1 << 62)})
 
 
+def range_of_run_time(start, limit, step, dtype=np.int64):
+    inputs = {name: ([], np.asarray(value, dtype))
+              for name, value in (("a", start), ("b", limit), ("c", step))}
+    return Recipe([node("Range", list(inputs), ["y"])], inputs)
+
+
+def range_of_large_integers():
+    return range_of_run_time(2**60, 2**60 + 5, 1)
+
+
+def range_across_all_integers():
+    return range_of_run_time(-(2**63), 2**63 - 1, 2**62)
+
+
+def range_downwards():
+    return range_of_run_time(7, -6, -3, np.int32)
+
+
+def range_downwards_by_the_least():
+    return range_of_run_time(2**63 - 1, -(2**63), -(2**63))
+
+
+def range_in_the_wrong_direction():
+    return range_of_run_time(3, 9, -2)
+
+
 RECIPES = [reshape_before_trilu, trilu_of_a_convolution, attention_mask_of_its_own_batch, attention_mask_far_outside,
            float16_products_that_overflow, rounding_by_a_magic_constant, where_hides_infinity,
            where_hides_by_a_small_number, transpose_of_ones, convolution_to_one_column, concat_of_nothing,
@@ -861,7 +887,8 @@ RECIPES = [reshape_before_trilu, trilu_of_a_convolution, attention_mask_of_its_o
            sign_of_a_product_that_wraps_around, shape_of_rounded_up_halves, arithmetic_of_no_elements,
            arithmetic_of_small_lengths, arithmetic_of_large_lengths, arithmetic_of_lengths_beyond_float32,
            random_numbers_of_the_trips, reciprocals_of_the_negated_trips, products_of_the_trips_that_float32_rounds,
-           products_of_the_trips_that_wrap_around]
+           products_of_the_trips_that_wrap_around, range_of_large_integers, range_across_all_integers, range_downwards,
+           range_downwards_by_the_least, range_in_the_wrong_direction]
 
 
 def expected(recipe):

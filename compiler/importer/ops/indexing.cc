@@ -473,17 +473,12 @@ Outputs Trilu(const NodeImporter& node) {
 // ---- new values
 
 // Data-dependent ends: the number of steps between them is computed at run time.
-Outputs RangeByData(const NodeImporter& node, DataType dtype) {
-  std::vector<Expr> ends;
-  for (size_t i : {0, 1, 2}) {
-    INGOT_ASSIGN_OR_RETURN(Expr end, node.Input(i));
-    INGOT_ASSIGN_OR_RETURN(end, node.Bind("reshape", {end, ShapeOf({ir::Int64(1)})}));
-    ends.push_back(std::move(end));
-  }
-  const DataType wide = DataType::Float(64), index = DataType::Int(64);
+// The number of steps from ends that are floats, of one element each.
+Result<Expr> StepsOfFloats(const NodeImporter& node, const std::vector<Expr>& ends) {
+  const DataType wide = DataType::Float(64);
   std::vector<Expr> numbers;
   for (const Expr& end : ends) {
-    INGOT_ASSIGN_OR_RETURN(Expr number, node.Bind("astype", {end}, {{"dtype", wide}}));
+    INGOT_ASSIGN_OR_RETURN(Expr number, CastTo(node, end, wide));
     numbers.push_back(std::move(number));
   }
   INGOT_ASSIGN_OR_RETURN(Expr count, node.Bind("subtract", {numbers[1], numbers[0]}));
@@ -491,7 +486,50 @@ Outputs RangeByData(const NodeImporter& node, DataType dtype) {
   INGOT_ASSIGN_OR_RETURN(count, node.Bind("ceil", {count}));
   INGOT_ASSIGN_OR_RETURN(const Expr none, node.Scalar(0, wide));
   INGOT_ASSIGN_OR_RETURN(count, node.Bind("maximum", {count, none}));
-  INGOT_ASSIGN_OR_RETURN(count, node.Bind("astype", {count}, {{"dtype", index}}));
+  return node.Bind("astype", {count}, {{"dtype", DataType::Int(64)}});
+}
+
+// The same for integers, without rounding: in uint64 the distance does not wrap around.
+Result<Expr> StepsOfIntegers(const NodeImporter& node, const std::vector<Expr>& ends) {
+  const DataType index = DataType::Int(64), distance_dtype = DataType::UInt(64);
+  std::vector<Expr> numbers;
+  for (const Expr& end : ends) {
+    INGOT_ASSIGN_OR_RETURN(Expr number, CastTo(node, end, index));
+    numbers.push_back(std::move(number));
+  }
+  INGOT_ASSIGN_OR_RETURN(const Expr zero, IntConstant(node, 0, index));
+  INGOT_ASSIGN_OR_RETURN(const Expr one, IntConstant(node, 1, distance_dtype));
+  INGOT_ASSIGN_OR_RETURN(const Expr rises, node.Bind("less", {zero, numbers[2]}));
+  INGOT_ASSIGN_OR_RETURN(const Expr low, node.Bind("where", {rises, numbers[0], numbers[1]}));
+  INGOT_ASSIGN_OR_RETURN(const Expr high, node.Bind("where", {rises, numbers[1], numbers[0]}));
+  INGOT_ASSIGN_OR_RETURN(const Expr has_steps, node.Bind("less", {low, high}));
+  INGOT_ASSIGN_OR_RETURN(Expr last, node.Bind("subtract", {high, low}));
+  INGOT_ASSIGN_OR_RETURN(last, CastTo(node, last, distance_dtype));
+  INGOT_ASSIGN_OR_RETURN(last, node.Bind("subtract", {last, one}));
+  INGOT_ASSIGN_OR_RETURN(Expr stride, node.Bind("negative", {numbers[2]}));
+  INGOT_ASSIGN_OR_RETURN(stride, node.Bind("where", {rises, numbers[2], stride}));
+  INGOT_ASSIGN_OR_RETURN(stride, CastTo(node, stride, distance_dtype));
+  INGOT_ASSIGN_OR_RETURN(Expr count, node.Bind("divide", {last, stride}));
+  INGOT_ASSIGN_OR_RETURN(count, node.Bind("add", {count, one}));
+  INGOT_ASSIGN_OR_RETURN(count, CastTo(node, count, index));
+  return node.Bind("where", {has_steps, count, zero});
+}
+
+// A step of 0 is refused at run time.
+Outputs RangeByData(const NodeImporter& node, DataType dtype) {
+  std::vector<Expr> ends;
+  for (size_t i : {0, 1, 2}) {
+    INGOT_ASSIGN_OR_RETURN(Expr end, node.Input(i));
+    INGOT_ASSIGN_OR_RETURN(end, node.Bind("reshape", {end, ShapeOf({ir::Int64(1)})}));
+    ends.push_back(std::move(end));
+  }
+  const DataType index = DataType::Int(64);
+  INGOT_ASSIGN_OR_RETURN(Expr moves, node.Bind("astype", {ends[2]}, {{"dtype", DataType::Bool()}}));
+  INGOT_ASSIGN_OR_RETURN(moves, CastTo(node, moves, index));
+  INGOT_ASSIGN_OR_RETURN(moves, node.Bind("tensor_to_shape", {moves}));
+  node.Match(moves, ir::Make<ir::ShapeTypeNode>(std::vector<PrimExpr>{ir::Int64(1)}));
+  INGOT_ASSIGN_OR_RETURN(const Expr count,
+                         dtype.is_floating() ? StepsOfFloats(node, ends) : StepsOfIntegers(node, ends));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> size, node.NameElements(count));
   INGOT_ASSIGN_OR_RETURN(Expr steps, node.Bind("arange", {Number(ir::Int64(0)), Number(size[0]), Number(ir::Int64(1))},
                                                {{"dtype", index}}));
