@@ -850,6 +850,28 @@ def range_in_the_wrong_direction():
     return range_of_run_time(3, 9, -2)
 
 
+def power(base, exponent, **constants):
+    inputs = {name: (list(np.shape(array)), array) for name, array in (("x", base), ("e", exponent))
+              if name not in constants}
+    return Recipe([node("Pow", ["x", "e"], ["y"])], inputs, constants)
+
+
+def powers_of_odd_integers_beyond_float32():
+    return power(np.float32([-1, -1, 1.5]), ints(16777217, 16777218, 3))
+
+
+def powers_of_integers_beyond_float16():
+    return power(np.float16([-1, 1]), np.int32([2049, 70000]))
+
+
+def powers_of_doubles():
+    return power(np.float32([-1, 1.0000001, 1.5]), np.float64([16777217, 16777217, -3]))
+
+
+def integers_to_the_power_of_wider_ones():
+    return power(np.int32([1, -1, -1, 0, 2, 3, -1]), ints(2**32 + 1, 2**32 + 2, -(2**32) - 1, 2**32, -1, 5, 3))
+
+
 RECIPES = [reshape_before_trilu, trilu_of_a_convolution, attention_mask_of_its_own_batch, attention_mask_far_outside,
            float16_products_that_overflow, rounding_by_a_magic_constant, where_hides_infinity,
            where_hides_by_a_small_number, transpose_of_ones, convolution_to_one_column, concat_of_nothing,
@@ -888,7 +910,8 @@ RECIPES = [reshape_before_trilu, trilu_of_a_convolution, attention_mask_of_its_o
            arithmetic_of_small_lengths, arithmetic_of_large_lengths, arithmetic_of_lengths_beyond_float32,
            random_numbers_of_the_trips, reciprocals_of_the_negated_trips, products_of_the_trips_that_float32_rounds,
            products_of_the_trips_that_wrap_around, range_of_large_integers, range_across_all_integers, range_downwards,
-           range_downwards_by_the_least, range_in_the_wrong_direction]
+           range_downwards_by_the_least, range_in_the_wrong_direction, powers_of_odd_integers_beyond_float32,
+           powers_of_integers_beyond_float16, powers_of_doubles, integers_to_the_power_of_wider_ones]
 
 
 def expected(recipe):

@@ -1,6 +1,7 @@
 // Element-wise operators, and those without work: identity, constants, casts.
 #include "compiler/importer/ops/families.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -31,24 +32,75 @@ constexpr char kAdd[] = "add";
 constexpr char kLess[] = "less";
 constexpr char kGreater[] = "greater";
 
-// The exponent may have another dtype; the result has the base's. Integers to the power of floats are computed in
-// float64.
+// Whether a float of this dtype holds all numbers of another dtype.
+bool Holds(DataType wide, DataType dtype) {
+  if (dtype.is_floating()) return wide == dtype || wide.bits > dtype.bits;
+  const int exact_bits = wide.bits == 64 ? 53 : wide.bits == 32 ? 24 : 8;
+  return dtype.bits <= exact_bits;
+}
+
+// Whether the input is a constant of small whole numbers, which every float holds.
+bool IsSmallWhole(const NodeImporter& node, size_t input) {
+  constexpr int64_t kSmall = 128;
+  if (!node.IsConstant(input)) return false;
+  const ShapeValue value = *node.Known(input);
+  return std::ranges::all_of(value.elements, [](const ir::PrimExpr& element) {
+    const auto number = ir::AsConstInt(element);
+    return number && *number >= -kSmall && *number <= kSmall;
+  });
+}
+
+// Integers to the power of integers. An exponent that the base's dtype does not hold is replaced by one with the same
+// effect: one of 126 or 127, or their negatives, is as odd as it, and 1, -1 and 0 have the same power; others have none
+// that the dtype holds, or a fraction.
+Outputs PowOfIntegers(const NodeImporter& node, Expr base, Expr exponent) {
+  const DataType dtype = DTypeOf(base), given = DTypeOf(exponent);
+  const bool has_negatives = given.is_int();
+  const DataType work = dtype.is_uint() && has_negatives ? DataType::Int(64) : dtype;
+  const bool is_narrow = given.bits < work.bits || (given.bits == work.bits && given.is_int() == work.is_int());
+  if (!is_narrow) {
+    constexpr double kFarEnough = 126;
+    INGOT_ASSIGN_OR_RETURN(const Expr one, node.Scalar(1, given));
+    INGOT_ASSIGN_OR_RETURN(const Expr odd, node.Bind("bitwise_and", {exponent, one}));
+    INGOT_ASSIGN_OR_RETURN(const Expr most, node.Scalar(kFarEnough, given));
+    INGOT_ASSIGN_OR_RETURN(const Expr far, node.Bind("add", {most, odd}));
+    INGOT_ASSIGN_OR_RETURN(const Expr exceeds, node.Bind(kGreater, {exponent, far}));
+    Expr limited;
+    INGOT_ASSIGN_OR_RETURN(limited, node.Bind("where", {exceeds, far, exponent}));
+    if (has_negatives) {
+      INGOT_ASSIGN_OR_RETURN(const Expr least, node.Bind("negative", {far}));
+      INGOT_ASSIGN_OR_RETURN(const Expr is_below, node.Bind(kLess, {limited, least}));
+      INGOT_ASSIGN_OR_RETURN(limited, node.Bind("where", {is_below, least, limited}));
+    }
+    exponent = std::move(limited);
+  }
+  INGOT_ASSIGN_OR_RETURN(base, CastTo(node, base, work));
+  INGOT_ASSIGN_OR_RETURN(exponent, CastTo(node, exponent, work));
+  if (work == dtype) return One(node.Call("power", {base, exponent}));
+  INGOT_ASSIGN_OR_RETURN(base, node.Bind("power", {base, exponent}));
+  return One(CastTo(node, base, dtype));
+}
+
+// The exponent may have another dtype; the result has the base's. Powers with floats are computed in a dtype that holds
+// the exponent, those of integers to floats in float64.
 Outputs Pow(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr base, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(Expr exponent, node.Input(1));
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* base_type, node.InputType(0));
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* exponent_type, node.InputType(1));
-  if (!base_type->dtype->is_floating() && exponent_type->dtype->is_floating()) {
-    const DataType wide = DataType::Float(64);
-    INGOT_ASSIGN_OR_RETURN(base, node.Bind("astype", {base}, {{"dtype", wide}}));
-    INGOT_ASSIGN_OR_RETURN(exponent, node.Bind("astype", {exponent}, {{"dtype", wide}}));
-    INGOT_ASSIGN_OR_RETURN(base, node.Bind("power", {base, exponent}));
-    return One(node.Call("astype", {base}, {{"dtype", *base_type->dtype}}));
+  const DataType dtype = *base_type->dtype, given = *exponent_type->dtype;
+  if (dtype == given) return One(node.Call("power", {base, exponent}));
+  if (!dtype.is_floating() && !given.is_floating()) return PowOfIntegers(node, std::move(base), std::move(exponent));
+  DataType wide = dtype.is_floating() ? dtype : DataType::Float(64);
+  if (!IsSmallWhole(node, 1)) {
+    if (!Holds(wide, given)) wide = DataType::Float(32);
+    if (!Holds(wide, given)) wide = DataType::Float(64);
   }
-  if (base_type->dtype != exponent_type->dtype) {
-    INGOT_ASSIGN_OR_RETURN(exponent, node.Bind("astype", {exponent}, {{"dtype", *base_type->dtype}}));
-  }
-  return One(node.Call("power", {base, exponent}));
+  INGOT_ASSIGN_OR_RETURN(base, CastTo(node, base, wide));
+  INGOT_ASSIGN_OR_RETURN(exponent, CastTo(node, exponent, wide));
+  if (wide == dtype) return One(node.Call("power", {base, exponent}));
+  INGOT_ASSIGN_OR_RETURN(base, node.Bind("power", {base, exponent}));
+  return One(CastTo(node, base, dtype));
 }
 
 Outputs Gelu(const NodeImporter& node) {
