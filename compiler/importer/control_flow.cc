@@ -385,7 +385,7 @@ Result<std::vector<Expr>> ControlFlowImporter::ImportScan(const std::string& lab
   INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> out_axes,
                          importer.Ints("scan_output_axes", zeros(num_rows), static_cast<int64_t>(num_rows)));
   // Scans one sequence: takes the states, then the scanned inputs.
-  const auto scan = [&](std::vector<Expr> states, const std::vector<Expr>& sequences) -> Result<std::vector<Expr>> {
+  const auto scan = [&](std::vector<Expr> states, std::vector<Expr> sequences) -> Result<std::vector<Expr>> {
     LoopPlan plan;
     plan.label = label;
     plan.initial = std::move(states);
@@ -395,7 +395,14 @@ Result<std::vector<Expr>> ControlFlowImporter::ImportScan(const std::string& lab
       const auto* tensor = KnownTensor(sequences[k]->type);
       if (axes[k] < 0) axes[k] += tensor->rank;
       if (axes[k] < 0 || axes[k] >= tensor->rank) return importer.Invalid("an axis that its input does not have");
-      if (!plan.trips) plan.trips = (*tensor->dims)[static_cast<size_t>(axes[k])];
+      std::vector<PrimExpr> dims = *tensor->dims;
+      PrimExpr& length = dims[static_cast<size_t>(axes[k])];
+      if (!plan.trips) plan.trips = length;
+      if (op::DimsDiffer(length, plan.trips)) return importer.Invalid("its scanned inputs have unlike lengths");
+      if (op::DimsEqual(length, plan.trips)) continue;
+      length = plan.trips;  // checked when the program runs
+      sequences[k] =
+          builder_.Match(sequences[k], ir::Make<ir::TensorTypeNode>(std::move(dims), tensor->dtype), "scanned", span);
     }
     plan.turn = [&](const PrimVar& i, const Expr&, const std::vector<Expr>& carried) -> Result<LoopTurn> {
       Scope inner;

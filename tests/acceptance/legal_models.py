@@ -872,6 +872,24 @@ def integers_to_the_power_of_wider_ones():
     return power(np.int32([1, -1, -1, 0, 2, 3, -1]), ints(2**32 + 1, 2**32 + 2, -(2**32) - 1, 2**32, -1, 5, 3))
 
 
+def scan_of_lengths(first, second):
+    infos = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, []) for name in ("s", "u", "v", "t", "r")]
+    body = helper.make_graph([node("Add", ["s", "u"], ["t"]), node("Mul", ["u", "v"], ["r"])], "body", infos[:3],
+                             infos[3:])
+    inputs = {"z": ([], np.array(0, np.float32)), "a": (["N"], normal(first)), "b": (["M"], normal(second))}
+    return Recipe([node("Scan", list(inputs), ["last", "y"], body=body, num_scan_inputs=2)], inputs,
+                  outputs=("y", "last"))
+
+
+def scan_of_equal_lengths():
+    return scan_of_lengths(5, 5)
+
+
+def scan_of_unlike_lengths():
+    """Refused, as ONNX Runtime refuses it."""
+    return scan_of_lengths(5, 2)
+
+
 RECIPES = [reshape_before_trilu, trilu_of_a_convolution, attention_mask_of_its_own_batch, attention_mask_far_outside,
            float16_products_that_overflow, rounding_by_a_magic_constant, where_hides_infinity,
            where_hides_by_a_small_number, transpose_of_ones, convolution_to_one_column, concat_of_nothing,
@@ -911,7 +929,8 @@ RECIPES = [reshape_before_trilu, trilu_of_a_convolution, attention_mask_of_its_o
            random_numbers_of_the_trips, reciprocals_of_the_negated_trips, products_of_the_trips_that_float32_rounds,
            products_of_the_trips_that_wrap_around, range_of_large_integers, range_across_all_integers, range_downwards,
            range_downwards_by_the_least, range_in_the_wrong_direction, powers_of_odd_integers_beyond_float32,
-           powers_of_integers_beyond_float16, powers_of_doubles, integers_to_the_power_of_wider_ones]
+           powers_of_integers_beyond_float16, powers_of_doubles, integers_to_the_power_of_wider_ones,
+           scan_of_equal_lengths, scan_of_unlike_lengths]
 
 
 def expected(recipe):
