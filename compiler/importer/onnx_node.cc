@@ -5,6 +5,7 @@
 #include <span>
 
 #include "compiler/importer/onnx_ops.h"
+#include "compiler/importer/ops/util.h"
 #include "compiler/ir/type.h"
 #include "compiler/op/assumed_dims.h"
 #include "compiler/op/broadcast.h"
@@ -94,7 +95,6 @@ bool NodeImporter::MayBeKnown(size_t i) const {
 }
 
 std::optional<ShapeValue> NodeImporter::Known(size_t i) const {
-  if (!MayBeKnown(i)) return std::nullopt;
   std::optional<ShapeValue> value = Formula(i);
   return value && value->is_exact() ? value : std::nullopt;
 }
@@ -105,6 +105,7 @@ bool NodeImporter::IsConstant(size_t i) const {
 }
 
 std::optional<ShapeValue> NodeImporter::Formula(size_t i) const {
+  if (!MayBeKnown(i)) return std::nullopt;
   if (inputs_[i]->known.has_value()) return inputs_[i]->known;
   return KnownConstant(*ir::As<ir::ConstantNode>(inputs_[i]->expr)->data);
 }
@@ -119,13 +120,13 @@ Result<std::vector<ir::PrimExpr>> NodeImporter::SymbolicInts(size_t i, const cha
   if (!value->is_integer() || value->dims.size() > 1) {
     return Invalid(std::string(what) + ": expected a vector of integers");
   }
-  return std::move(value->elements);
   if (!value->conditions.empty()) {
     ir::PrimExpr holds = value->conditions[0];
     for (const ir::PrimExpr& condition : std::span(value->conditions).subspan(1)) holds = ir::And(holds, condition);
     Match(ir::Make<ir::ShapeExprNode>(std::vector{ir::Select(holds, ir::Int64(1), ir::Int64(0))}),
           ir::Make<ir::ShapeTypeNode>(std::vector{ir::Int64(1)}));
   }
+  return std::move(value->elements);
 }
 
 Result<std::vector<int64_t>> NodeImporter::ConstantInts(size_t i, const char* what) const {
@@ -152,10 +153,11 @@ Result<double> NodeImporter::ConstantNumber(size_t i, const char* what, double d
 Result<std::vector<ir::PrimExpr>> NodeImporter::DataInts(size_t i, const char* what) const {
   if (!HasInput(i) || MayBeKnown(i)) return SymbolicInts(i, what);
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, InputType(i));
+  constexpr int64_t kMostNumbers = 1024;
   const DataType index = DataType::Int(64);
-  const std::optional<int64_t> length = type->rank == 1 ? ir::AsConstInt((*type->dims)[0]) : std::nullopt;
-  const bool is_readable = (*type->dtype == index || *type->dtype == DataType::Int(32)) &&
-                           (type->rank == 0 || (length && *length <= kMaxRank));
+  const std::optional<int64_t> length = type->rank == 1 ? ir::AsConstInt((*type->dims)[0]) : std::optional<int64_t>(1);
+  const bool is_readable = (*type->dtype == index || *type->dtype == DataType::Int(32)) && type->rank <= 1 &&
+                           length.value_or(kMostNumbers + 1) <= kMostNumbers;
   if (!is_readable) return Unsupported(std::string(what) + " is not a constant");
   INGOT_ASSIGN_OR_RETURN(Expr ints, Input(i));
   if (type->rank == 0) {
@@ -165,7 +167,17 @@ Result<std::vector<ir::PrimExpr>> NodeImporter::DataInts(size_t i, const char* w
   if (*type->dtype != index) {
     INGOT_ASSIGN_OR_RETURN(ints, Bind("astype", {ints}, {{"dtype", index}}));
   }
-  return NameElements(std::move(ints));
+  const int64_t count = length.value_or(1);
+  if (count <= kMaxRank) return NameElements(std::move(ints));
+  std::vector<ir::PrimExpr> symbols;  // a shape has at most kMaxRank
+  for (int64_t begin = 0; begin < count; begin += kMaxRank) {
+    const int64_t end = std::min<int64_t>(begin + kMaxRank, count);
+    const auto at = [](int64_t place) { return PrimTuple(std::vector<int64_t>{place}); };
+    INGOT_ASSIGN_OR_RETURN(Expr part, Bind("strided_slice", {ints, at(0), at(begin), at(end)}));
+    INGOT_ASSIGN_OR_RETURN(const std::vector<ir::PrimExpr> named, NameElements(std::move(part)));
+    symbols.insert(symbols.end(), named.begin(), named.end());
+  }
+  return symbols;
 }
 
 Result<std::vector<ir::PrimExpr>> NodeImporter::NameElements(Expr ints) const {

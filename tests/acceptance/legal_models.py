@@ -890,6 +890,43 @@ def scan_of_unlike_lengths():
     return scan_of_lengths(5, 2)
 
 
+def at_a_length(nodes, inputs, constants=None, cast="FLOAT"):
+    """The nodes may read n, the length of x as a scalar."""
+    first = [node("Shape", ["x"], ["s"]), node("Gather", ["s", "zero"], ["n0"]),
+             node("Cast", ["n0"], ["n"], to=getattr(onnx.TensorProto, cast))]
+    return Recipe(first + nodes, inputs, {"zero": np.int64(0), **(constants or {})})
+
+
+def clip_to_a_length():
+    return at_a_length([node("Clip", ["x", "", "n"], ["y"])], {"x": (["N"], np.float32([9, -3, 2, 1]))})
+
+
+def padding_by_a_length():
+    return at_a_length([node("Pad", ["x", "p", "n"], ["y"])], {"x": (["N"], normal(4))}, {"p": ints(1, 2)})
+
+
+def places_up_to_a_length():
+    return at_a_length([node("OneHot", ["i", "n", "v"], ["y"])],
+                       {"x": (["N"], normal(4)), "i": (["K"], ints(0, 3, -1))}, {"v": np.float32([0, 1])}, "INT64")
+
+
+def nine_parts_of_lengths_of_run_time():
+    nodes = [node("Split", ["x", "s"], [f"part{i}" for i in range(9)]),
+             node("Concat", [f"part{i}" for i in (8, 4, 0, 2)], ["y"], axis=0)]
+    return Recipe(nodes, {"x": (["N"], normal(20)), "s": ([9], ints(1, 2, 3, 0, 5, 1, 1, 1, 6))}, opset=18)
+
+
+def normalisation_whose_scale_has_more_dims():
+    nodes = [node("LayerNormalization", ["x", "s", "b"], ["y"], axis=-1)]
+    return Recipe(nodes, {"x": ([2, 3, 4], normal(2, 3, 4))}, {"s": normal(2, 1, 4), "b": normal(1, 3, 4)})
+
+
+def blocks_that_do_not_divide_the_axis():
+    nodes = [node("DequantizeLinear", ["x", "s", "z"], ["y"], axis=1, block_size=3)]
+    return Recipe(nodes, {"x": ([2, 8], np.arange(16, dtype=np.uint8).reshape(2, 8))},
+                  {"s": np.abs(normal(2, 3)), "z": np.uint8([[1, 2, 3], [4, 5, 6]])}, opset=21)
+
+
 RECIPES = [reshape_before_trilu, trilu_of_a_convolution, attention_mask_of_its_own_batch, attention_mask_far_outside,
            float16_products_that_overflow, rounding_by_a_magic_constant, where_hides_infinity,
            where_hides_by_a_small_number, transpose_of_ones, convolution_to_one_column, concat_of_nothing,
@@ -930,7 +967,9 @@ RECIPES = [reshape_before_trilu, trilu_of_a_convolution, attention_mask_of_its_o
            products_of_the_trips_that_wrap_around, range_of_large_integers, range_across_all_integers, range_downwards,
            range_downwards_by_the_least, range_in_the_wrong_direction, powers_of_odd_integers_beyond_float32,
            powers_of_integers_beyond_float16, powers_of_doubles, integers_to_the_power_of_wider_ones,
-           scan_of_equal_lengths, scan_of_unlike_lengths]
+           scan_of_equal_lengths, scan_of_unlike_lengths, clip_to_a_length, padding_by_a_length, places_up_to_a_length,
+           nine_parts_of_lengths_of_run_time, normalisation_whose_scale_has_more_dims,
+           blocks_that_do_not_divide_the_axis]
 
 
 def expected(recipe):

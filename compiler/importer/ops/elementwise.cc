@@ -153,7 +153,7 @@ Outputs ClipByTensors(const NodeImporter& node, Expr x) {
 Outputs Clip(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
-  const auto is_constant = [&](size_t i) { return !node.HasInput(i) || node.Known(i).has_value(); };
+  const auto is_constant = [&](size_t i) { return !node.HasInput(i) || node.IsConstant(i); };
   if (!type->dtype->is_floating() || !is_constant(1) || !is_constant(2)) return ClipByTensors(node, std::move(x));
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const double greatest = ir::LargestFinite(node.opset() < 11 ? DataType::Float(32) : *type->dtype);

@@ -300,13 +300,19 @@ Result<Expr> IntConstant(const NodeImporter& node, int64_t value, DataType dtype
 // Returns the depth of OneHot: a number of any dtype, which may be data-dependent.
 Result<PrimExpr> DepthOf(const NodeImporter& node) {
   constexpr double kMaxDepth = 1e12;
-  if (!node.HasInput(1) || node.MayBeKnown(1)) {
+  if (!node.HasInput(1) || node.IsConstant(1)) {
     INGOT_ASSIGN_OR_RETURN(const double depth, node.ConstantNumber(1, "the depth", 0));
     if (!(depth >= 0 && depth <= kMaxDepth)) return node.Invalid("the depth is no length");
     return ir::Int64(static_cast<int64_t>(depth));
   }
-  INGOT_ASSIGN_OR_RETURN(Expr depth, node.Input(1));
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(1));
+  const bool is_index = *type->dtype == DataType::Int(64) || *type->dtype == DataType::Int(32);
+  if (is_index && node.MayBeKnown(1)) {
+    INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> symbols, node.SymbolicInts(1, "the depth"));
+    if (symbols.size() != 1) return node.Invalid("the depth: expected one number");
+    return symbols[0];
+  }
+  INGOT_ASSIGN_OR_RETURN(Expr depth, node.Input(1));
   if (*type->dtype != DataType::Int(64)) {
     INGOT_ASSIGN_OR_RETURN(depth, node.Bind("astype", {depth}, {{"dtype", DataType::Int(64)}}));
   }

@@ -85,13 +85,33 @@ Outputs LayerNormalization(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const double epsilon, node.Float("epsilon", 1e-5f));
   const std::span<const PrimExpr> normalised = std::span(in).last(axes.size());
   std::vector<Expr> args = {x};
+  // A scale or an offset with more dims than are normalised is applied afterwards.
+  bool is_apart = false;
   for (size_t i : {1, 2}) {
+    if (!node.HasInput(i)) continue;
+    INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> own, StaticRankDims(node, i));
+    is_apart = is_apart || own.size() > normalised.size();
+    if (own.size() > in.size()) return node.Invalid("a parameter of rank " + std::to_string(own.size()));
+  }
+  for (size_t i = 1; i < 3 && !is_apart; ++i) {
     if (!node.HasInput(i)) continue;
     INGOT_ASSIGN_OR_RETURN(Expr param, TrailingParameter(node, i, normalised));
     args.push_back(std::move(param));
   }
+  if (is_apart) {
+    INGOT_ASSIGN_OR_RETURN(
+        Expr ones, node.Bind("ones", {ShapeOf({normalised.begin(), normalised.end()})}, {{"dtype", DTypeOf(x)}}));
+    args.push_back(std::move(ones));
+  }
   INGOT_ASSIGN_OR_RETURN(Expr y,
                          node.Call("nn.layer_norm", args, {{"axes", AttrValue::Ints(axes)}, {"epsilon", epsilon}}));
+  for (size_t i = 1; i < 3 && is_apart; ++i) {
+    if (!node.HasInput(i)) continue;
+    INGOT_ASSIGN_OR_RETURN(Expr param, node.Input(i));
+    INGOT_ASSIGN_OR_RETURN(param, BroadcastInto(node, std::move(param), in));
+    y = node.BindValue(std::move(y), "normalised");
+    INGOT_ASSIGN_OR_RETURN(y, node.Call(i == 1 ? "multiply" : "add", {y, param}));
+  }
   std::vector<Expr> outputs = {std::move(y)};
   const std::vector<std::string>& names = node.node().outputs;
   const auto wanted = [&](size_t i) { return names.size() > i && !names[i].empty(); };

@@ -217,8 +217,7 @@ Outputs PadBySymbols(const NodeImporter& node, Expr x, const SymbolicPadding& pa
 // Whether the widths are an input that is no constant.
 bool HasSymbolicWidths(const NodeImporter& node) {
   if (!node.HasInput(1)) return false;
-  const std::optional<ShapeValue> widths = node.Known(1);
-  return !widths || !widths->is_constant();
+  return !node.IsConstant(1);
 }
 
 Outputs Pad(const NodeImporter& node) {
@@ -240,8 +239,8 @@ Outputs Pad(const NodeImporter& node) {
   }
   INGOT_ASSIGN_OR_RETURN(const Padding padding, ReadPadding(node, in.size()));
   INGOT_ASSIGN_OR_RETURN(double value, node.Float("value", 0));
-  const bool value_is_data = node.HasInput(2) && !node.MayBeKnown(2) && mode == "constant";
-  if (!value_is_data) {
+  const bool value_is_data = node.HasInput(2) && !node.IsConstant(2) && mode == "constant";
+  if (!value_is_data && mode == "constant") {
     INGOT_ASSIGN_OR_RETURN(value, node.ConstantNumber(2, "the value of the padding", value));
   }
   if (!value_is_data) return PadBy(node, x, padding, mode, value);

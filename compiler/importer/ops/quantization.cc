@@ -53,15 +53,26 @@ Result<Expr> Parameter(const NodeImporter& node, size_t input, const std::vector
     spread[at] = dims[at];
     return BroadcastInto(node, std::move(param), spread);
   }
-  if (block < 0 || own.size() != dims.size() || !op::DimsEqual(own[at] * block, dims[at])) {
-    return node.Unsupported("blocks of " + std::to_string(block) + " that do not divide their axis");
+  if (block < 0 || own.size() != dims.size()) {
+    return node.Invalid("a scale or zero point of rank " + std::to_string(own.size()) + " for blocks of " +
+                        std::to_string(block));
   }
   std::vector<PrimExpr> blocks = own;
   blocks.insert(blocks.begin() + axis + 1, ir::Int64(1));
   INGOT_ASSIGN_OR_RETURN(param, node.Bind("reshape", {param, ShapeOf(blocks)}));
   blocks[at + 1] = ir::Int64(block);
   INGOT_ASSIGN_OR_RETURN(param, node.Bind("broadcast_to", {param, ShapeOf(blocks)}));
-  return node.Bind("reshape", {param, ShapeOf(dims)});
+  if (op::DimsEqual(own[at] * block, dims[at])) return node.Bind("reshape", {param, ShapeOf(dims)});
+  // The last block may be shorter than the others.
+  std::vector<PrimExpr> whole = own;
+  whole[at] = op::SimplifyDim(ir::FloorDiv(dims[at] + (block - 1), ir::Int64(block)) * block);
+  blocks[at] = op::SimplifyDim(ir::FloorDiv(dims[at] + (block - 1), ir::Int64(block)));
+  param = WithDims(node, std::move(param), blocks);
+  INGOT_ASSIGN_OR_RETURN(param, node.Bind("reshape", {param, ShapeOf(whole)}));
+  INGOT_ASSIGN_OR_RETURN(param, node.Bind("strided_slice", {param, PrimTuple(std::vector<int64_t>{axis}),
+                                                            PrimTuple(std::vector<int64_t>{0}),
+                                                            PrimTuple(std::vector<PrimExpr>{dims[at]})}));
+  return BroadcastInto(node, std::move(param), dims);
 }
 
 // Returns the nearest integers (halves to even) of x plus a zero point (null: 0), clamped to the dtype's range: in

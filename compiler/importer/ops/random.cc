@@ -197,7 +197,7 @@ Outputs Dropout(const NodeImporter& node) {
   const bool wants_mask = node.node().outputs.size() > 1 && !node.node().outputs[1].empty();
   const auto constant = [&](size_t input) -> Result<std::optional<double>> {
     if (!node.HasInput(input)) return std::optional<double>(input == 1 ? 0.5 : 0.0);
-    if (!node.Known(input)) return std::optional<double>();
+    if (!node.IsConstant(input)) return std::optional<double>();
     INGOT_ASSIGN_OR_RETURN(const double number, node.ConstantNumber(input, input == 1 ? "the ratio" : "the mode", 0));
     return std::optional(number);
   };
