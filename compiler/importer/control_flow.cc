@@ -256,7 +256,7 @@ Result<std::vector<Expr>> ControlFlowImporter::ImportLoop(const std::string& lab
   }
   Expr limit;  // the number of trips as a tensor
   if (importer.HasInput(0)) {
-    const std::optional<ShapeValue> trips = importer.Known(0);
+    const std::optional<ShapeValue> trips = importer.CheckedFormula(0);
     if (trips && trips->elements.size() == 1) {
       plan.trips = ir::Max(trips->elements[0], ir::Int64(0));
       if (const auto count = ir::AsConstInt(trips->elements[0])) plan.trips = ir::Int64(std::max<int64_t>(*count, 0));

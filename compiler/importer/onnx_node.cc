@@ -110,21 +110,27 @@ std::optional<ShapeValue> NodeImporter::Formula(size_t i) const {
   return KnownConstant(*ir::As<ir::ConstantNode>(inputs_[i]->expr)->data);
 }
 
+std::optional<ShapeValue> NodeImporter::CheckedFormula(size_t i) const {
+  std::optional<ShapeValue> value = Formula(i);
+  if (!value) return std::nullopt;
+  if (!value->conditions.empty()) {
+    ir::PrimExpr holds = value->conditions[0];
+    for (const ir::PrimExpr& condition : std::span(value->conditions).subspan(1)) holds = ir::And(holds, condition);
+    Match(ir::Make<ir::ShapeExprNode>(std::vector{ir::Select(holds, ir::Int64(1), ir::Int64(0))}),
+          ir::Make<ir::ShapeTypeNode>(std::vector{ir::Int64(1)}));
+  }
+  return value;
+}
+
 Result<std::vector<ir::PrimExpr>> NodeImporter::SymbolicInts(size_t i, const char* what) const {
   if (!HasInput(i)) return Invalid("input " + std::to_string(i) + " is missing");
-  std::optional<ShapeValue> value = Formula(i);
+  std::optional<ShapeValue> value = CheckedFormula(i);
   if (!value.has_value()) {
     return Unsupported(std::string(what) + " is not a constant" +
                        (ir::As<ir::ConstantNode>(inputs_[i]->expr) != nullptr ? " that can be read" : ""));
   }
   if (!value->is_integer() || value->dims.size() > 1) {
     return Invalid(std::string(what) + ": expected a vector of integers");
-  }
-  if (!value->conditions.empty()) {
-    ir::PrimExpr holds = value->conditions[0];
-    for (const ir::PrimExpr& condition : std::span(value->conditions).subspan(1)) holds = ir::And(holds, condition);
-    Match(ir::Make<ir::ShapeExprNode>(std::vector{ir::Select(holds, ir::Int64(1), ir::Int64(0))}),
-          ir::Make<ir::ShapeTypeNode>(std::vector{ir::Int64(1)}));
   }
   return std::move(value->elements);
 }

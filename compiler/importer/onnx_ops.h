@@ -86,6 +86,8 @@ class NodeImporter {
   bool IsConstant(size_t i) const;  // whether they are known, and no symbols are among them
   // Like Known, and those that an input has under conditions alone, for what computes further or checks them.
   std::optional<ShapeValue> Formula(size_t i) const;
+  // The same for what takes the elements for lengths: the conditions are checked at run time.
+  std::optional<ShapeValue> CheckedFormula(size_t i) const;
   // Whether an input may be known, without reading it: a constant that may be read, or a value known by its elements,
   // perhaps under conditions (which SymbolicInts checks at run time).
   bool MayBeKnown(size_t i) const;

@@ -850,6 +850,27 @@ def range_in_the_wrong_direction():
     return range_of_run_time(3, 9, -2)
 
 
+def range_by_steps_of_nothing():
+    """Refused, as ONNX Runtime refuses it."""
+    return range_of_run_time(3, 9, 0)
+
+
+def range_of_floats_up_to_a_length():
+    return arithmetic_of_a_length(5, [node("Squeeze", ["n"], ["m"]), node("Range", ["a", "m", "b"], ["y"])],
+                                  {"a": np.float32(-1), "b": np.float32(1)})
+
+
+def trips_by_floats_of_a_length():
+    body = helper.make_graph([node("Identity", ["c"], ["more"]), node("Add", ["i", "i"], ["r"])], "body",
+                             [helper.make_tensor_value_info("i", onnx.TensorProto.INT64, []),
+                              helper.make_tensor_value_info("c", onnx.TensorProto.BOOL, [])],
+                             [helper.make_tensor_value_info("more", onnx.TensorProto.BOOL, []),
+                              helper.make_tensor_value_info("r", onnx.TensorProto.INT64, [])])
+    nodes = [node("Squeeze", ["n"], ["m"]), node("Cast", ["m"], ["t"], to=onnx.TensorProto.INT64),
+             node("Loop", ["t", ""], ["y"], body=body)]
+    return arithmetic_of_a_length(5, nodes)
+
+
 def power(base, exponent, **constants):
     inputs = {name: (list(np.shape(array)), array) for name, array in (("x", base), ("e", exponent))
               if name not in constants}
@@ -965,7 +986,8 @@ RECIPES = [reshape_before_trilu, trilu_of_a_convolution, attention_mask_of_its_o
            arithmetic_of_small_lengths, arithmetic_of_large_lengths, arithmetic_of_lengths_beyond_float32,
            random_numbers_of_the_trips, reciprocals_of_the_negated_trips, products_of_the_trips_that_float32_rounds,
            products_of_the_trips_that_wrap_around, range_of_large_integers, range_across_all_integers, range_downwards,
-           range_downwards_by_the_least, range_in_the_wrong_direction, powers_of_odd_integers_beyond_float32,
+           range_downwards_by_the_least, range_in_the_wrong_direction, range_by_steps_of_nothing,
+           range_of_floats_up_to_a_length, trips_by_floats_of_a_length, powers_of_odd_integers_beyond_float32,
            powers_of_integers_beyond_float16, powers_of_doubles, integers_to_the_power_of_wider_ones,
            scan_of_equal_lengths, scan_of_unlike_lengths, clip_to_a_length, padding_by_a_length, places_up_to_a_length,
            nine_parts_of_lengths_of_run_time, normalisation_whose_scale_has_more_dims,

@@ -568,12 +568,13 @@ Outputs Range(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
   const bool is_floating = type->dtype->is_floating();
   std::vector<Expr> ends, whole;
-  bool has_symbol = false, has_fraction = false;
+  bool has_symbol = false, has_fraction = false, is_exact = true;
   for (size_t i = 0; i < 3; ++i) {
-    const std::optional<ShapeValue> value = node.Known(i);
+    const std::optional<ShapeValue> value = node.Formula(i);
     if (!value.has_value()) return RangeByData(node, *type->dtype);
     if (value->elements.size() != 1) return node.Invalid("expected three numbers");
     PrimExpr end = value->elements[0];
+    is_exact = is_exact && value->is_exact();
     const PrimExpr integer = WholeOf(end);
     has_fraction |= integer == nullptr;
     whole.push_back(integer == nullptr ? nullptr : Number(integer));
@@ -583,8 +584,9 @@ Outputs Range(const NodeImporter& node) {
     has_symbol |= is_floating != end->dtype.is_floating();
     ends.push_back(Number(end));
   }
-  if (!has_symbol) return One(node.Call("arange", std::move(ends), {{"dtype", *type->dtype}}));
+  if (!has_symbol && is_exact) return One(node.Call("arange", std::move(ends), {{"dtype", *type->dtype}}));
   if (has_fraction) return RangeByData(node, *type->dtype);
+  for (size_t i : {0, 1, 2}) node.CheckedFormula(i);
   INGOT_ASSIGN_OR_RETURN(const Expr steps, node.Bind("arange", std::move(whole), {{"dtype", DataType::Int(64)}}));
   return One(CastTo(node, steps, *type->dtype));
 }
