@@ -14,6 +14,7 @@
 // have k as their first axis: a thread reads its rows and columns next to each other. Lowering (transform/tensor/
 // place_buffers) finds that each thread has sums of its own, which it keeps from loop to loop.
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -180,21 +181,27 @@ class CudaMatmulBuilder {
   }
 
  private:
-  // Blocks are numbered along one axis where that takes constant divisors alone. Else each loop has an axis of its own,
-  // the one with the most iterations the first: the others have 65535 at most.
+  // Blocks are numbered along one axis where that takes constant divisors alone. Else rows, columns and the batch have
+  // an axis each: blockIdx.x is of the first whose extent is not known to be at most 65535, which the others have at
+  // most.
   void BindBlocks(std::vector<LoopRV> batch, LoopRV rows, LoopRV columns) {
-    std::vector<LoopRV> all = std::move(batch);
+    constexpr int64_t kMostOfOtherAxes = 65535;
+    std::vector<LoopRV> all = batch;
     all.insert(all.end(), {rows, columns});
-    const bool is_constant = std::all_of(all.begin() + 1, all.end(), [&](LoopRV loop) {
-      return s_.status().ok() && AsConstInt(s_.Loop(loop).loop->extent);
-    });
+    const auto extent_of = [&](LoopRV loop) {
+      return s_.status().ok() ? AsConstInt(s_.Loop(loop).loop->extent) : std::optional<int64_t>();
+    };
+    const bool is_constant =
+        std::all_of(all.begin() + 1, all.end(), [&](LoopRV loop) { return extent_of(loop).has_value(); });
     if (is_constant) return s_.Bind(s_.Fuse(all), "blockIdx.x");
-    all.resize(all.size() - 2);
+    all = {rows, columns};
+    if (!batch.empty()) all.push_back(batch.size() > 1 ? s_.Fuse(batch) : batch[0]);
+    const auto first = std::find_if(all.begin(), all.end(), [&](LoopRV loop) {
+      return extent_of(loop).value_or(kMostOfOtherAxes + 1) > kMostOfOtherAxes;
+    });
+    if (first != all.end()) std::rotate(all.begin(), first, first + 1);
     const char* axes[] = {"blockIdx.x", "blockIdx.y", "blockIdx.z"};
-    size_t axis = 0;
-    if (!all.empty()) s_.Bind(all.size() > 1 ? s_.Fuse(all) : all[0], axes[axis++]);
-    s_.Bind(rows, axes[axis++]);
-    s_.Bind(columns, axes[axis]);
+    for (size_t i = 0; i < all.size(); ++i) s_.Bind(all[i], axes[i]);
   }
 
   // Tiles of many rows and columns where there are enough of them to fill a GPU, of few rows where there are no more.

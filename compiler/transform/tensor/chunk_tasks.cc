@@ -64,7 +64,8 @@ class WorkFinder : public StmtVisitor {
     const int64_t likely = extent.value_or(std::min(analyzer_.Bounds(loop.extent).max, schedule::kLikelyExtent));
     times_ *= static_cast<double>(std::max<int64_t>(likely, 1));
     // What changes inside of the task cannot be asked before it starts.
-    if (!extent && !MentionsAny(loop.extent, defined_) && !ReadsMemory(loop.extent) && !MayDivideByZero(loop.extent, analyzer_)) {
+    if (!extent && !MentionsAny(loop.extent, defined_) && !ReadsMemory(loop.extent) &&
+        !MayDivideByZero(loop.extent, analyzer_)) {
       around_.push_back(loop.extent);
       around_rounds_ *= static_cast<double>(std::max<int64_t>(likely, 1));
     }

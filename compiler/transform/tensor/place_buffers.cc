@@ -226,6 +226,7 @@ class Placer {
         }
         const auto extent = AsConstInt(loop->extent);
         if (own || loop->thread_tag != "threadIdx.x" || !extent || threads.value_or(*extent) != *extent) return {};
+        if (*extent == 1) return {};  // its variable will be 0, which tells of no thread
         own = loop->var;
         threads = extent;
       }

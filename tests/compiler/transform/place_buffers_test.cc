@@ -98,6 +98,19 @@ TEST_CASE("what each thread of a block has for itself it keeps from loop to loop
   CHECK(OfThreads("local", "j * T.int64(4) + t", "j * T.int64(4) + t") == "shared 1 8 ");
 }
 
+TEST_CASE("a block of one thread keeps what its loops share") {
+  CHECK(AllocationsOnCuda(R"(
+        S = T.alloc_buffer((T.int64(6), T.int64(8)), "float32", scope="local")
+        for i in T.thread_binding(T.int64(6), thread="blockIdx.x"):
+            for t in T.thread_binding(T.int64(1), thread="threadIdx.x"):
+                for j in range(T.int64(8)):
+                    S[i, j] = A[i, j]
+            for t in T.thread_binding(T.int64(1), thread="threadIdx.x"):
+                for j in range(T.int64(8)):
+                    C[i, j] = S[i, T.int64(7) - j]
+)") == "shared 1 8 ");
+}
+
 // The third of three steps reads beyond the row, so that the loop is cut there.
 TEST_CASE("parts of a loop share what the threads of a block share") {
   CHECK(AllocationsOnCuda(R"(
