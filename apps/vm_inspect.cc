@@ -17,6 +17,7 @@
 #include "runtime/cpu_features.h"
 #include "runtime/suggest.h"
 #include "runtime/tensor.h"
+#include "vm/program/device_program.h"
 #include "vm/program/file_form.h"
 #include "vm/program/golden_cases.h"
 #include "vm/program/program_codec.h"
@@ -26,6 +27,7 @@
 #include "vm/text/disassembler.h"
 #include "vm/tools/doctor.h"
 #include "vm/tools/program_diff.h"
+#include "vm/tools/second_program.h"
 #include "vm/tools/slim_program.h"
 #include "vm/verify/memory_peak.h"
 #include "vm/verify/plan_check.h"
@@ -383,7 +385,7 @@ class Inspection {
         options_.doctor ? vm::DecodeProgramWithoutWeights(container) : vm::DecodeProgram(container);
     if (damage.ok()) damage = program.ok() ? vm::Verify(*program) : program.status();
     if (damage.ok() && options_.verify) damage = container.VerifyHashes();
-    if (damage.ok() && options_.verify) damage = VerifyWeightFiles(*program);
+    if (damage.ok() && options_.verify) damage = VerifyWeightFiles(container, *program);
     if (damage.ok() && options_.verify) damage = vm::DecodeGoldenCases(container).status();
     const Json sections = DescribeSections(container);
     if (!program.ok()) {  // the table alone can be shown
@@ -395,7 +397,7 @@ class Inspection {
       return std::move(damage).WithContext(options_.path);
     }
     if (damage.ok() && options_.doctor) return ShowNeeds(container, *program);
-    if (damage.ok() && !options_.diff.empty()) return ShowDiff(*program);
+    if (damage.ok() && !options_.diff.empty()) return ShowDiff(container, *program);
     if (damage.ok() && !options_.sign.empty()) {
       INGOT_RETURN_IF_ERROR(WriteSigned(container));
       return int{kExitOk};
@@ -487,13 +489,14 @@ class Inspection {
   }
 
   // Exit code 1 when there is a difference.
-  Result<int> ShowDiff(const vm::Program& program) {
+  Result<int> ShowDiff(const formats::Container& container, const vm::Program& program) {
     INGOT_ASSIGN_OR_RETURN(const SharedBytes file, formats::MapFile(options_.diff));
     Result<formats::Container> opened = formats::Container::Open(file);
     if (!opened.ok()) return std::move(opened).status().WithContext(options_.diff);
     Result<vm::Program> other = vm::DecodeProgram(*opened);
     if (!other.ok()) return std::move(other).status().WithContext(options_.diff);
-    const std::vector<std::string> differences = vm::DiffPrograms(program, *other);
+    std::vector<std::string> differences = vm::DiffPrograms(program, *other);
+    std::ranges::move(vm::DiffSecondPrograms(container, *opened), std::back_inserter(differences));
     const Json document{{"first", options_.path},
                         {"second", options_.diff},
                         {"equal", differences.empty()},
@@ -523,11 +526,13 @@ class Inspection {
                                        tool_.files());
   }
 
-  Status VerifyWeightFiles(vm::Program program) const {
+  // And the program for GPUs, which names files of its own.
+  Status VerifyWeightFiles(const formats::Container& container, vm::Program program) const {
     vm::WeightSources sources;
     sources.directory = FolderOf(options_.path);
     sources.verify_files = true;
-    return vm::BindWeights(program, sources);
+    INGOT_RETURN_IF_ERROR(vm::BindWeights(program, sources));
+    return vm::VerifySecondProgram(container, program, sources);
   }
 
   // Prints the executable as text; of a damaged file only the program, as far as it can be read.
@@ -571,6 +576,9 @@ class Inspection {
 
   Status WriteSlim(const formats::Container& container, const vm::Program& program) {
     if (options_.output.empty()) return Status(StatusCode::kInvalidArgument, "--thin, --strip: no -o FILE was given");
+    if (container.Find(vm::kDeviceProgramSection) != nullptr) {
+      tool_.Note(options_.path + ": the section " + vm::kDeviceProgramName + ", its debug map included, is kept whole");
+    }
     vm::SlimOptions slim;
     slim.drop_debug_map = options_.strip;
     if (options_.thin) slim.only_for = CpuFeatures::Detect();

@@ -113,30 +113,28 @@ Result<std::shared_ptr<const Executable>> Executable::Load(std::shared_ptr<Execu
 #ifdef INGOT_CUDA
 // What trusts the file trusts this section of it.
 Status Executable::OpenForGpu(const OpenOptions& options) {
-  const formats::Section* const section = container_->Find(kDeviceProgramSection);
-  if (section == nullptr || options.stub_kernels) return Status();
-  const auto open = [&]() -> Status {
-    std::shared_ptr<Executable> inner(new Executable());
-    inner->instance_ = instance_;
-    inner->name_ = name_;
-    inner->directory_ = directory_;
-    inner->is_copied_ = is_copied_;
-    formats::ContainerOptions opening;
-    opening.pool = instance_->pool();
-    INGOT_ASSIGN_OR_RETURN(SharedBytes bytes, container_->Read(*section));
-    INGOT_ASSIGN_OR_RETURN(inner->container_, formats::Container::Open(std::move(bytes), opening));
-    if (options.verify_constants) INGOT_RETURN_IF_ERROR(inner->container_->VerifyHashes());
-    INGOT_ASSIGN_OR_RETURN(inner->program_, DecodeProgram(*inner->container_));
-    for (const Function& function : program_.functions) {
-      if (function.exported) INGOT_RETURN_IF_ERROR(inner->Find(function.name).status());
-    }
-    Executable& opened = *inner;
-    opened.name_ = kDeviceProgramName;  // in messages of the verifier
-    INGOT_ASSIGN_OR_RETURN(for_gpu_, Finish(std::move(inner), -1, options));
-    opened.name_ = name_;
-    return Status();
-  };
-  return open();
+  if (options.stub_kernels) return Status();
+  INGOT_ASSIGN_OR_RETURN(std::optional<formats::Container> container,
+                         OpenDeviceProgram(*container_, instance_->pool()));
+  if (!container) return Status();
+  std::shared_ptr<Executable> inner(new Executable());
+  Executable& opened = *inner;
+  inner->instance_ = instance_;
+  inner->name_ = kDeviceProgramName;  // in messages of the verifier
+  inner->directory_ = directory_;
+  inner->is_copied_ = is_copied_;
+  inner->container_ = std::move(container);
+  if (options.verify_constants) {
+    INGOT_RETURN_IF_ERROR(inner->container_->VerifyHashes().WithContext(kDeviceProgramName));
+  }
+  Result<Program> program = DecodeProgram(*inner->container_);
+  if (!program.ok()) return std::move(program).status().WithContext(kDeviceProgramName);
+  inner->program_ = std::move(*program);
+  INGOT_ASSIGN_OR_RETURN(std::shared_ptr<const Executable> finished, Finish(std::move(inner), -1, options));
+  INGOT_RETURN_IF_ERROR(CheckSameFunctions(program_, finished->program()));
+  opened.name_ = name_;
+  for_gpu_ = std::move(finished);
+  return Status();
 }
 #endif
 

@@ -145,13 +145,12 @@ class Doctor {
 
   // What the program for GPUs beside the one for the CPU needs. The file runs without, so that nothing of it is missing.
   void SecondProgram() {
-    const formats::Section* const section = container_.Find(kDeviceProgramSection);
-    if (section == nullptr) return;
     const auto open = [&]() -> Status {
-      INGOT_ASSIGN_OR_RETURN(SharedBytes bytes, container_.Read(*section));
-      INGOT_ASSIGN_OR_RETURN(const formats::Container container, formats::Container::Open(std::move(bytes)));
-      INGOT_ASSIGN_OR_RETURN(const Program program, DecodeProgram(container));
+      INGOT_ASSIGN_OR_RETURN(const std::optional<formats::Container> container, OpenDeviceProgram(container_));
+      if (!container) return Status();
+      INGOT_ASSIGN_OR_RETURN(const Program program, DecodeProgramWithoutWeights(*container));
       INGOT_RETURN_IF_ERROR(Verify(program));
+      INGOT_RETURN_IF_ERROR(CheckSameFunctions(program_, program));
       Devices(program, /*is_optional=*/true);
       return Status();
     };
