@@ -7,6 +7,7 @@
 #include "formats/container_writer.h"
 #include "runtime/text.h"
 #include "tests/cuda_standin/shift_program.h"
+#include "vm/api/c_api_types.h"
 #include "vm/program/device_program.h"
 #include "vm/program/program_codec.h"
 #include "vm/run/context.h"
@@ -161,6 +162,15 @@ TEST_CASE("second program: --verify finds damage in it, and a diff tells two of 
   CHECK(diff(sound, garbage) == std::vector<std::string>{"device_program: the bytes differ"});
   REQUIRE_FALSE(diff(sound, other).empty());
   CHECK_MESSAGE(diff(sound, other)[0].find("sm_90") != std::string::npos, diff(sound, other)[0]);
+}
+
+TEST_CASE("second program: results that do not fill the caller's room are not converted") {
+  ingot_value room[2] = {};
+  const std::vector<Value> values(2, Value(int64_t{1}));
+  CHECK(capi::FromValues(values, nullptr, room, 1).code() == StatusCode::kFailed);
+  CHECK(room[0].as.i == 0);
+  CHECK(capi::FromValues(values, nullptr, room, 2).ok());
+  CHECK(room[1].as.i == 1);
 }
 
 }  // namespace

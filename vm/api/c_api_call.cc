@@ -371,7 +371,9 @@ Status CheckResultCount(const ingot_function* function, const ingot_value* resul
                                                function->outputs.size(), " results, room is for ", num_results});
 }
 
-Status FromValues(std::span<const vm::Value> values, const KeepAlive& keep, ingot_value* out) {
+Status FromValues(std::span<const vm::Value> values, const KeepAlive& keep, ingot_value* out, size_t room) {
+  if (values.size() != room)
+    return Status(StatusCode::kFailed, {"a call gave ", values.size(), " results, not ", room});
   OwnedValues converted(values.size());
   int64_t left = kMaxResultElements;
   for (size_t i = 0; i < values.size(); ++i) {
@@ -431,7 +433,7 @@ ingot_status* ingot_invoke(ingot_context* context, const ingot_function* functio
     INGOT_RETURN_IF_ERROR(CheckResultCount(function, results, num_results));
     INGOT_ASSIGN_OR_RETURN(const std::vector<vm::Value> values, ToValues(arguments, num_arguments));
     INGOT_ASSIGN_OR_RETURN(const std::vector<vm::Value> out, context->context->Invoke(*function->function, values));
-    return FromValues(out, context->context->executable().instance(), results);
+    return FromValues(out, context->context->executable().instance(), results, num_results);
   });
 }
 
@@ -482,7 +484,7 @@ ingot_status* ingot_context_get_output(ingot_context* context, size_t index, ing
       return Status(StatusCode::kInvalidArgument,
                     {"output ", index, " of ", context->results.size(), "; was there a run?"});
     }
-    return FromValues({&context->results[index], 1}, context->context->executable().instance(), output);
+    return FromValues({&context->results[index], 1}, context->context->executable().instance(), output, 1);
   });
 }
 
