@@ -11,6 +11,7 @@
 
 #include "formats/byte_reader.h"
 #include "formats/container_layout.h"
+#include "formats/device_program_section.h"
 #include "formats/hash.h"
 #include "formats/zstd_codec.h"
 
@@ -294,8 +295,8 @@ class Container::Opener {
 
   Status CheckContents(const Section& s) {
     const std::span<const std::byte> stored = container_.StoredBytes(s);
-    const bool is_left_unread =
-        s.kind == SectionKind::kConstantData && s.codec == Codec::kNone && s.stored_size > kUnhashedConstantBytes;
+    const bool is_left_unread = (s.kind == SectionKind::kConstantData || s.kind == kDeviceProgramSection) &&
+                                s.codec == Codec::kNone && s.stored_size > kUnhashedConstantBytes;
     if (!is_left_unread) {
       INGOT_RETURN_IF_ERROR(Check(ContainerCheck::kSectionHash, Hash(stored) == s.hash,
                                   {"section ", s.Label(), ": its bytes do not have the hash that the table says"}));

@@ -1,7 +1,9 @@
 // Files with a second program, for GPUs: opened, refused, verified and compared.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "formats/container_writer.h"
@@ -96,6 +98,59 @@ TEST_CASE("second program: contexts for a GPU run it, others the file's own") {
   CHECK(IsRight(*OnGpu(executable).value(), *executable, kBy, Factors()[0]));
   CHECK(Verified(bytes).ok());
   CHECK(Diagnosed(bytes).verdict == StatusCode::kOk);
+}
+
+// With a section of this size that nobody reads, and a byte of the first kilobyte changed.
+Bytes LargeAndDamaged(size_t size) {
+  EncodedProgram encoded = EncodedProgram::Encode(MakeProgram("sm_80", "cuda", Form::kOnDevice).value()).value();
+  const Bytes unread(size);
+  formats::ContainerWriter::Options options;
+  options.is_required = false;
+  options.name = "unread";
+  REQUIRE(encoded.container().Add(formats::SectionKind{60}, 0, {unread}, options).ok());
+  const Bytes inner = encoded.container().ToBytes().value();
+  Bytes bytes = WithSection(OnCpu(), inner);
+  const auto at = std::search(bytes.begin(), bytes.end(), inner.begin(), inner.begin() + 512);
+  REQUIRE(at != bytes.end());
+  at[100] ^= std::byte{1};
+  return bytes;
+}
+
+TEST_CASE("second program: nobody reads it who runs on the CPU, damage there harms contexts for a GPU alone") {
+  const Bytes bytes = LargeAndDamaged(formats::kUnhashedConstantBytes);
+  const auto executable = Open(bytes).value();
+  CHECK(IsRight(*Context::Create(executable).value(), *executable, 0, 1));
+  for (int i = 0; i < 2; ++i) CHECK(OnGpu(executable).status().code() == StatusCode::kCorrupt);
+  CHECK(IsRight(*Context::Create(executable).value(), *executable, 0, 1));
+  OpenOptions all;
+  all.verify_constants = true;
+  CHECK(Open(bytes, all).status().code() == StatusCode::kCorrupt);
+  CHECK(Verified(bytes).code() == StatusCode::kCorrupt);
+  CHECK(Open(LargeAndDamaged(0)).status().code() == StatusCode::kCorrupt);  // a small one costs nothing to hash
+  // Damage that the outer hashes do not show.
+  const auto garbage = Open(WithSection(OnCpu(), Bytes(1500, std::byte{42}))).value();
+  CHECK(IsRight(*Context::Create(garbage).value(), *garbage, 0, 1));
+  CHECK(OnGpu(garbage).status().code() == StatusCode::kCorrupt);
+}
+
+TEST_CASE("second program: contexts for a GPU are refused with stub kernels, others are not") {
+  OpenOptions stubs;
+  stubs.stub_kernels = true;
+  const auto executable = Open(Both(OnCpu(), MakeProgram("sm_80", "cuda", Form::kOnDevice).value()), stubs).value();
+  CHECK(IsRight(*Context::Create(executable).value(), *executable, 0, 1));
+  const Status refused = OnGpu(executable).status();
+  CHECK(refused.code() == StatusCode::kUnsupportedFile);
+  CHECK(refused.message() == "both: device_program: not with stub kernels");
+}
+
+TEST_CASE("second program: it is opened once, by whichever thread comes first") {
+  const auto executable = Open(Both(OnCpu(), MakeProgram("sm_80", "cuda", Form::kOnDevice).value())).value();
+  const Executable* seen[4] = {};
+  std::vector<std::thread> threads;
+  for (const Executable*& out : seen)
+    threads.emplace_back([&out, &executable] { out = executable->ForGpu().value().get(); });
+  for (std::thread& thread : threads) thread.join();
+  for (const Executable* const one : seen) CHECK(one == seen[0]);
 }
 
 TEST_CASE("second program: functions of other signatures than the file's are refused, by the doctor and --verify too") {

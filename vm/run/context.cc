@@ -17,8 +17,9 @@ Context::~Context() = default;
 #ifdef INGOT_CUDA
 // Runs the file's program for GPUs; callers name functions of the one for the CPU.
 Result<std::unique_ptr<Context>> Context::CreateForGpu(std::shared_ptr<const Executable> opened,
+                                                       std::shared_ptr<const Executable> for_gpu,
                                                        ContextOptions options) {
-  INGOT_ASSIGN_OR_RETURN(std::unique_ptr<Context> context, Create(opened->for_gpu(), std::move(options)));
+  INGOT_ASSIGN_OR_RETURN(std::unique_ptr<Context> context, Create(std::move(for_gpu), std::move(options)));
   const std::vector<Function>& functions = context->executable_->program().functions;
   for (const Function& function : opened->program().functions) {
     const auto peer = std::ranges::find(functions, function.name, &Function::name);
@@ -31,8 +32,10 @@ Result<std::unique_ptr<Context>> Context::CreateForGpu(std::shared_ptr<const Exe
 
 Result<std::unique_ptr<Context>> Context::Create(std::shared_ptr<const Executable> executable, ContextOptions options) {
 #ifdef INGOT_CUDA
-  const bool is_for_gpu = options.device && options.device->kind == DeviceKind::kCuda;
-  if (is_for_gpu && executable->for_gpu() != nullptr) return CreateForGpu(std::move(executable), std::move(options));
+  if (options.device && options.device->kind == DeviceKind::kCuda) {
+    INGOT_ASSIGN_OR_RETURN(std::shared_ptr<const Executable> for_gpu, executable->ForGpu());
+    if (for_gpu != nullptr) return CreateForGpu(std::move(executable), std::move(for_gpu), std::move(options));
+  }
 #endif
   const Executable& exe = *executable;
   std::unique_ptr<Context> context(new Context(executable, options));

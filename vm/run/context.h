@@ -104,6 +104,7 @@ class Context {
   Context(std::shared_ptr<const Executable> executable, const ContextOptions& options);
 #ifdef INGOT_CUDA
   static Result<std::unique_ptr<Context>> CreateForGpu(std::shared_ptr<const Executable> opened,
+                                                       std::shared_ptr<const Executable> for_gpu,
                                                        ContextOptions options);
 #endif
   Status BindDevices(const ContextOptions& options);

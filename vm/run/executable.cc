@@ -101,40 +101,45 @@ Result<std::shared_ptr<const Executable>> Executable::Load(std::shared_ptr<Execu
   if (!program.ok()) return in_file(std::move(program).status());
   executable->program_ = std::move(*program);
 #ifdef INGOT_CUDA
-  Executable& opened = *executable;
-  INGOT_ASSIGN_OR_RETURN(std::shared_ptr<const Executable> finished, Finish(std::move(executable), fd, options));
-  INGOT_RETURN_IF_ERROR(opened.OpenForGpu(options).WithContext(opened.name_));
-  return finished;
-#else
-  return Finish(std::move(executable), fd, options);
+  if (executable->container_->Find(kDeviceProgramSection) != nullptr) executable->options_ = options;
 #endif
+  return Finish(std::move(executable), fd, options);
 }
 
 #ifdef INGOT_CUDA
+Result<std::shared_ptr<const Executable>> Executable::ForGpu() const {
+  if (!container_ || container_->Find(kDeviceProgramSection) == nullptr) return std::shared_ptr<const Executable>();
+  if (options_.stub_kernels) {
+    return Status(StatusCode::kUnsupportedFile, {name_, ": ", kDeviceProgramName, ": not with stub kernels"});
+  }
+  const std::lock_guard<std::mutex> lock(for_gpu_mutex_);
+  if (for_gpu_ == nullptr) {
+    Result<std::shared_ptr<const Executable>> opened = OpenForGpu();
+    if (!opened.ok()) return std::move(opened).status().WithContext(name_);
+    for_gpu_ = *std::move(opened);
+  }
+  return for_gpu_;
+}
+
 // What trusts the file trusts this section of it.
-Status Executable::OpenForGpu(const OpenOptions& options) {
-  if (options.stub_kernels) return Status();
-  INGOT_ASSIGN_OR_RETURN(std::optional<formats::Container> container,
-                         OpenDeviceProgram(*container_, instance_->pool()));
-  if (!container) return Status();
+Result<std::shared_ptr<const Executable>> Executable::OpenForGpu() const {
   std::shared_ptr<Executable> inner(new Executable());
   Executable& opened = *inner;
   inner->instance_ = instance_;
   inner->name_ = kDeviceProgramName;  // in messages of the verifier
   inner->directory_ = directory_;
   inner->is_copied_ = is_copied_;
-  inner->container_ = std::move(container);
-  if (options.verify_constants) {
+  INGOT_ASSIGN_OR_RETURN(inner->container_, OpenDeviceProgram(*container_, instance_->pool()));
+  if (options_.verify_constants) {
     INGOT_RETURN_IF_ERROR(inner->container_->VerifyHashes().WithContext(kDeviceProgramName));
   }
   Result<Program> program = DecodeProgram(*inner->container_);
   if (!program.ok()) return std::move(program).status().WithContext(kDeviceProgramName);
   inner->program_ = std::move(*program);
-  INGOT_ASSIGN_OR_RETURN(std::shared_ptr<const Executable> finished, Finish(std::move(inner), -1, options));
+  INGOT_ASSIGN_OR_RETURN(std::shared_ptr<const Executable> finished, Finish(std::move(inner), -1, options_));
   INGOT_RETURN_IF_ERROR(CheckSameFunctions(program_, finished->program()));
   opened.name_ = name_;
-  for_gpu_ = std::move(finished);
-  return Status();
+  return finished;
 }
 #endif
 

@@ -4,6 +4,9 @@
 
 #include <functional>
 #include <memory>
+#ifdef INGOT_CUDA
+#include <mutex>
+#endif
 #include <string>
 
 #include "formats/container.h"
@@ -65,8 +68,10 @@ class Executable {
   // An exported function; the error suggests a name and lists what there is.
   Result<const Function*> Find(std::string_view name) const;
 #ifdef INGOT_CUDA
-  // The file's second program, whose kernels are for GPUs (vm/program/device_program.h); null: there is none.
-  const std::shared_ptr<const Executable>& for_gpu() const { return for_gpu_; }
+  // The file's second program, whose kernels are for GPUs (vm/program/device_program.h); null: there is none. It is
+  // opened by the first call, with the options of the file, so that a file costs those who use the CPU nothing more, and
+  // damage there does not harm them. May be called by several threads.
+  Result<std::shared_ptr<const Executable>> ForGpu() const;
 #endif
   // Null for a program that was in no file.
   const formats::Container* container() const { return container_ ? &*container_ : nullptr; }
@@ -76,7 +81,7 @@ class Executable {
   static Result<std::shared_ptr<const Executable>> Load(std::shared_ptr<Executable> executable, SharedBytes bytes,
                                                         int fd, const OpenOptions& options);
 #ifdef INGOT_CUDA
-  Status OpenForGpu(const OpenOptions& options);
+  Result<std::shared_ptr<const Executable>> OpenForGpu() const;
 #endif
   Status CheckTrust(const OpenOptions& options, std::span<const std::byte> file);
   static Result<std::shared_ptr<const Executable>> Finish(std::shared_ptr<Executable> executable, int fd,
@@ -91,7 +96,9 @@ class Executable {
   LinkedProgram linked_;
   mutable PreparedConstants prepared_constants_;
 #ifdef INGOT_CUDA
-  std::shared_ptr<const Executable> for_gpu_;
+  OpenOptions options_;  // of a file with a section for GPUs
+  mutable std::mutex for_gpu_mutex_;
+  mutable std::shared_ptr<const Executable> for_gpu_;  // null: not opened yet
 #endif
 };
 
