@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
@@ -17,6 +18,7 @@
 #include "tests/cuda_standin/standin_control.h"
 #include "vm/program/program_codec.h"
 #include "vm/run/context.h"
+#include "vm/text/assembler.h"
 #include "vm/tools/doctor.h"
 
 namespace ingot::vm {
@@ -180,6 +182,44 @@ TEST_CASE("cuda programs: no GPU, an old driver, a driver that is too old for th
   }
   CHECK(LiveObjects() == 0);
   CHECK(Context::Create(executable).ok());
+}
+
+TEST_CASE("cuda programs: the program's devices say whether it is for a GPU, with kernels or without") {
+  const auto program = [](const std::string& devices, const std::string& place) {
+    return Assemble(StrCat({"ingot 1\n", devices, "function @main export [n in 0..1000](x: int64[n]", place,
+                            ") -> (y: int64[n]", place, ") {\nregister r2: owned int64[n]", place,
+                            "\nalloc_output r2, 0, [n]\ncopy_into r2, r1\nreturn [r2]\n}\n"}))
+        .value();
+  };
+  const auto create = [](Program given, DeviceId device) {
+    const auto executable =
+        Executable::FromProgram(Instance::Create({}).value(), std::move(given), "copy", OpenOptions()).value();
+    ContextOptions options;
+    options.device = device;
+    options.copies_tensors = true;
+    return Context::Create(executable, options);
+  };
+  const DeviceId cpu{DeviceKind::kCpu, 0}, cuda{DeviceKind::kCuda, 0};
+  const Program on_gpu = program("device \"cpu\" 0\ndevice \"cuda\" 0\n", "@1");
+  const Program on_cpu = program("device \"cpu\" 0\n", "");
+  const auto context = create(on_gpu, cuda).value();
+  const Function& main = context->executable().program().functions[0];
+  const std::vector<int64_t> numbers = Ascending(300);
+  const Tensor y = std::get<Tensor>(context->Invoke(main, std::vector<Value>{Numbers(numbers)}).value()[0]);
+  CHECK(std::ranges::equal(y.Elements<int64_t>(), numbers));
+  CHECK(create(on_cpu, cpu).ok());
+  CHECK(create(on_gpu, cpu).status().message() == "copy: there are no kernels for cpu; they are for CUDA");
+  CHECK(create(on_cpu, cuda).status().message() == "copy: there are no kernels for cuda; they are for the CPU");
+  // A GPU image alone does not make a program one for GPUs.
+  Program with_image = on_cpu;
+  with_image.images = MakeProgram("sm_80").value().images;
+  CHECK(create(with_image, cuda).status().code() == StatusCode::kUnsupportedFile);
+  CHECK(create(with_image, cpu).ok());
+  Program on_second = on_gpu;
+  on_second.devices[1].index = 1;
+  const Status none = create(on_second, {DeviceKind::kCuda, INT32_MAX}).status();
+  CHECK(none.code() == StatusCode::kNotFound);
+  CHECK_MESSAGE(none.message() == "copy: there is no GPU 1 after 2147483647", none.message());
 }
 
 TEST_CASE("cuda programs: the cap of memory holds on the device") {

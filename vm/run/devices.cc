@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "runtime/device_list.h"
 #ifdef INGOT_CUDA
@@ -17,7 +18,9 @@ Status Devices::Bind(const Program& program, int64_t max_memory_bytes) {
     INGOT_ASSIGN_OR_RETURN(DeviceId id, DeviceId::Parse(device.kind));
     id.index = device.index;
 #ifdef INGOT_CUDA
-    if (id.kind == DeviceKind::kCuda) id.index += first_gpu_;
+    if (id.kind == DeviceKind::kCuda && __builtin_add_overflow(id.index, first_gpu_, &id.index)) {
+      return Status(StatusCode::kNotFound, {"there is no GPU ", device.index, " after ", first_gpu_});
+    }
 #endif
     ids_.push_back(id);
     Bound& bound = bound_.emplace_back();
@@ -32,18 +35,22 @@ Status Devices::CopyTensor(const TensorView& from, const TensorView& to) const {
 
 Status Devices::Choose(const Program& program, std::optional<DeviceId> wanted) {
   if (!wanted) return Status();
-  std::string architectures;
-  for (const KernelImage& image : program.images) {
-    if (image.format == ImageFormat::kPtx) StrAppend(architectures, {architectures.empty() ? "" : ", ", image.arch});
-  }
-  if (wanted->kind == DeviceKind::kCuda && !architectures.empty()) {
+  const bool is_for_gpu = std::ranges::any_of(program.devices, [](const VirtualDevice& device) {
+    const Result<DeviceId> id = DeviceId::Parse(device.kind);
+    return id.ok() && id->kind == DeviceKind::kCuda;
+  });
+  if (wanted->kind == DeviceKind::kCuda && is_for_gpu) {
     first_gpu_ = wanted->index;
     return Status();
   }
-  if (wanted->kind == DeviceKind::kCpu && architectures.empty()) return Status();
-  return Status(StatusCode::kUnsupportedFile,
-                {"there are no kernels for ", wanted->ToString(), "; they are for ",
-                 architectures.empty() ? Text("the CPU") : Text("CUDA: "), architectures});
+  if (wanted->kind == DeviceKind::kCpu && !is_for_gpu) return Status();
+  std::string message = StrCat({"there are no kernels for ", wanted->ToString(), "; they are for "});
+  message += is_for_gpu ? "CUDA" : "the CPU";
+  const char* before = ": ";
+  for (const KernelImage& image : program.images) {
+    if (is_for_gpu && image.format == ImageFormat::kPtx) StrAppend(message, {std::exchange(before, ", "), image.arch});
+  }
+  return Status(StatusCode::kUnsupportedFile, std::move(message));
 }
 
 Status Devices::LoadCode(const Executable& executable) {

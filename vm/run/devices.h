@@ -22,7 +22,7 @@ class Devices {
 #ifdef INGOT_CUDA
   static constexpr bool kHaveCode = true;
   // Before Bind: the GPU for what the program has on its first one, the next for what it has on its second, and so on.
-  // Fails where the program has no kernels for such a device; none: the devices that it names.
+  // Fails where the program names no device of that kind; none: the devices that it names.
   Status Choose(const Program& program, std::optional<DeviceId> wanted);
   // After Bind. The executable outlives this.
   Status LoadCode(const Executable& executable);
