@@ -127,6 +127,8 @@ class CudaPython(unittest.TestCase):
         y = m(GpuArray(self.images))
         with self.assertRaisesRegex(BufferError, "copy=True"):
             y.numpy()
+        with self.assertRaisesRegex(TypeError, "on a GPU"):
+            np.asarray(y)
         copying = ingot.load(self.file, device="cuda", copy=True)
         for x in (self.images, GpuArray(self.images)):
             self.assertEqual(copying(x).__dlpack_device__(), (1, 0))
@@ -141,7 +143,7 @@ class CudaPython(unittest.TestCase):
             ingot.load(self.file, device="cuda:7")
         with self.assertRaisesRegex(ingot.IngotError, "no kernels for cpu"):
             ingot.load(self.file, device="cpu")
-        for wrong in ("gpu", "cuda:", "cuda:x", "cuda:-1"):
+        for wrong in ("gpu", "cuda:", "cuda:x", "cuda:-1", "cuda:2147483648", "cuda:4294967296"):
             with self.assertRaises(ValueError):
                 ingot.load(self.file, device=wrong)
 

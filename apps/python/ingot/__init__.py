@@ -73,6 +73,8 @@ def _device(text):
     kinds = {"cpu": _capi.CPU, "cuda": _capi.CUDA}
     if kind not in kinds or (colon and not index.isdecimal()):
         raise ValueError(f'device {text!r}: expected "cpu", "cuda" or "cuda:INDEX"')
+    if int(index or 0) > 2**31 - 1:  # which the C API's field does not hold
+        raise ValueError(f"device {text!r}: there is no device of that index")
     return _capi.Device(kinds[kind], int(index or 0))
 
 

@@ -142,6 +142,10 @@ class Tensor:
             raise AttributeError("the tensor is on a GPU; load(..., copy=True) copies results to the host")
         return self._interface()
 
+    def __array__(self, *args, **kwargs):
+        # NumPy comes here where there is no __array_interface__, and would make an array of one object otherwise.
+        raise TypeError(f"NumPy cannot have {self!r}: it is on a GPU, or NumPy has no such elements")
+
     @property
     def __cuda_array_interface__(self):
         if self._view.device.device_type != _capi.CUDA:
