@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <ctime>
 #include <numeric>
@@ -222,6 +223,30 @@ TEST_CASE("cuda programs: the program's devices say whether it is for a GPU, wit
   CHECK_MESSAGE(none.message() == "copy: there is no GPU 1 after 2147483647", none.message());
 }
 
+TEST_CASE("cuda programs: what is on a GPU is looked at for NaN, too") {
+  const Program program = Assemble(
+                              "ingot 1\ndevice \"cpu\" 0\ndevice \"cuda\" 0\n"
+                              "function @main export (x: float32[4]@1) -> (y: float32[4]@1) {\n"
+                              "register r1: owned float32[4]@1\nalloc_output r1, 0, [4]\ncopy_into r1, r0\n"
+                              "return [r1]\n}\n")
+                              .value();
+  const auto executable = Executable::FromProgram(Instance::Create({}).value(), program, "copy", OpenOptions()).value();
+  ContextOptions options;
+  options.copies_tensors = true;
+  const auto context = Context::Create(executable, options).value();
+  const Tensor x = *Tensor::Allocate(DataType::Float(32), std::vector<int64_t>{4});
+  const auto call = [&] { return context->Invoke(executable->program().functions[0], std::vector<Value>{x}).status(); };
+  std::ranges::fill(x.MutableElements<float>(), 1.0f);
+  context->set_check_finite(true);
+  CHECK(call().ok());
+  x.MutableElements<float>()[2] = NAN;
+  const Status found = call();
+  CHECK(found.code() == StatusCode::kBadInput);
+  CHECK_MESSAGE(found.message().find("element [2] is NaN") != std::string::npos, found.message());
+  context->set_check_finite(false);
+  CHECK(call().ok());
+}
+
 TEST_CASE("cuda programs: the cap of memory holds on the device") {
   ContextOptions options;
   options.max_memory_bytes = 20000;  // the constant takes 8,000, the arena 16,000, the workspace 8,000
@@ -410,8 +435,22 @@ TEST_CASE("cuda programs: tensors that are elsewhere are refused by name, or cop
   // A program that has its tensors on the host takes those of the GPU likewise.
   const auto of_host = Context::Create(Load("sm_80").value(), options).value();
   const Function& host_main = of_host->executable().program().functions[0];
-  REQUIRE(of_host->InvokeInto(host_main, std::vector{on_device.view()}, std::vector{device_out.view()}).ok());
+  const auto into_device = [&] {
+    return of_host->InvokeInto(host_main, std::vector{on_device.view()}, std::vector{device_out.view()});
+  };
+  REQUIRE(into_device().ok());
   CHECK(IsRight(*of_host, *device, device_out, numbers));
+  // The last call of the driver that may fail is to wait: copies have ended when the call returns, not only begun.
+  const auto fail_call = Find<decltype(standin_fail_call)>("standin_fail_call");
+  fail_call(0, 0, 0);
+  REQUIRE(into_device().ok());
+  Status waiting;
+  for (int64_t call = Find<decltype(standin_calls)>("standin_calls")(); waiting.ok() && call > 0; --call) {
+    fail_call(call, 999, 0);
+    waiting = into_device();
+  }
+  fail_call(0, 0, 0);
+  CHECK_MESSAGE(waiting.message().find("cuStreamSynchronize") != std::string::npos, waiting.message());
 }
 
 TEST_CASE("cuda programs: a deadline ends a long sequence of launches soon, and the next call is right") {

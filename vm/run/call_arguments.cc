@@ -124,7 +124,7 @@ Status CallArguments::CheckWritten(const LinkedFunction& linked, const int64_t* 
 
 Status CallArguments::WriteBack() const {
   for (const Copy& back : write_backs_) INGOT_RETURN_IF_ERROR(devices_.CopyTensor(back.from, back.to));
-  return Status();
+  return write_backs_.empty() ? Status() : devices_.WaitForCopies();
 }
 
 // ---- symbols and dims

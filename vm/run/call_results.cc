@@ -88,7 +88,7 @@ Status CallResults::CopyToOutputs(const LinkedFunction& linked, const int64_t* f
     }
   }
   for (const Copy& copy : copies_) INGOT_RETURN_IF_ERROR(devices_.CopyTensor(copy.from, copy.to));
-  return Status();
+  return copies_.empty() ? Status() : devices_.WaitForCopies();
 }
 
 [[gnu::cold]] Status CallResults::StageCopy(const TensorView& view, const Type& type, const TensorView& output) {

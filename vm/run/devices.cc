@@ -33,6 +33,11 @@ Status Devices::Bind(const Program& program, int64_t max_memory_bytes) {
 #ifdef INGOT_CUDA
 Status Devices::CopyTensor(const TensorView& from, const TensorView& to) const { return CopyAcross(*this, from, to); }
 
+Status Devices::WaitForCopies() const {
+  for (const Bound& bound : bound_) INGOT_RETURN_IF_ERROR(bound.device->Synchronize({}));
+  return Status();
+}
+
 Status Devices::Choose(const Program& program, std::optional<DeviceId> wanted) {
   if (!wanted) return Status();
   const bool is_for_gpu = std::ranges::any_of(program.devices, [](const VirtualDevice& device) {

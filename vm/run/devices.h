@@ -32,12 +32,15 @@ class Devices {
   // Between the host and a device of the program, or on one of them (device_copies.cc). The host's memory is free to
   // change, or complete, when this returns.
   Status CopyTensor(const TensorView& from, const TensorView& to) const;
+  // After copies to callers, who may look at their GPU's memory by another stream.
+  Status WaitForCopies() const;
   DeviceCode* code() const { return code_.get(); }  // null: all is on the host
 #else
   static constexpr bool kHaveCode = false;
   Status LoadCode(const Executable&) { return Status(); }
   static constexpr bool copies_tensors() { return false; }
   static Status CopyTensor(const TensorView& from, const TensorView& to) { return CopyElements(from, to); }
+  static Status WaitForCopies() { return Status(); }
   static DeviceCode* code() { return nullptr; }
 #endif
 
