@@ -55,11 +55,23 @@ Status StoppedAt(const Event& event) {
   return Status(StatusCode::kCancelled, {NameOf(event), ": stopped by the instrument"});
 }
 
-Finiteness WorstInput(std::span<const EventArgument> arguments) {
+// Of a tensor on a device, a copy on the host is checked; `failure` tells where that cannot be made.
+FiniteReport CheckAnywhere(const Devices& devices, const TensorView& view, Status& failure) {
+  if (view.device.is_host_accessible()) return CheckFinite(view);
+  if constexpr (Devices::kHaveCode) {
+    const Result<Tensor> copy = Tensor::Allocate(view.dtype, view.shape());
+    failure = copy.ok() ? devices.CopyTensor(view, copy->view()) : copy.status();
+    if (failure.ok()) return CheckFinite(copy->view());
+  }
+  return {};
+}
+
+Finiteness WorstInput(const Devices& devices, std::span<const EventArgument> arguments, Status& failure) {
   Finiteness worst = Finiteness::kFinite;
   for (const EventArgument& argument : arguments) {
-    if (argument.role == ParamRole::kOut || !argument.view.device.is_host_accessible()) continue;
-    worst = std::max(worst, CheckFinite(argument.view).worst);
+    if (argument.role == ParamRole::kOut) continue;
+    worst = std::max(worst, CheckAnywhere(devices, argument.view, failure).worst);
+    if (Devices::kHaveCode && !failure.ok()) break;
   }
   return worst;
 }
@@ -76,13 +88,16 @@ bool WritesItsInputs(std::span<const EventArgument> arguments) {
 
 // Fails when an output is worse than every input was. Inputs that the instruction cannot have changed are checked only
 // when an output is not finite, since weights are large.
-Status CheckOutputsFinite(const Event& event, std::span<const EventArgument> arguments,
+Status CheckOutputsFinite(const Devices& devices, const Event& event, std::span<const EventArgument> arguments,
                           std::optional<Finiteness> inputs) {
+  Status failure;
   for (const EventArgument& argument : arguments) {
-    if (argument.role == ParamRole::kIn || !argument.view.device.is_host_accessible()) continue;
-    const FiniteReport report = CheckFinite(argument.view);
+    if (argument.role == ParamRole::kIn) continue;
+    const FiniteReport report = CheckAnywhere(devices, argument.view, failure);
+    if (Devices::kHaveCode && !failure.ok()) return failure;
     if (report.worst == Finiteness::kFinite) continue;
-    if (!inputs) inputs = WorstInput(arguments);
+    if (!inputs) inputs = WorstInput(devices, arguments, failure);
+    if (Devices::kHaveCode && !failure.ok()) return failure;
     if (report.worst <= *inputs) continue;
     return Status(StatusCode::kFailed, {NameOf(event), ", output \"", argument.name,
                                         "\": ", DescribeElement(argument.view, report), ", its inputs have none"});
@@ -188,7 +203,9 @@ Result<bool> Observers::Before(const LinkedInstruction& op, const CallRecord& re
   if (IsRoutine(event_) && (instrument_ || checks_finite_)) {
     INGOT_ASSIGN_OR_RETURN(arguments_, ArgumentsOf(EventPhase::kBefore, op, record, frame));
     if (checks_finite_ && (event_.kind == EventKind::kExternal || WritesItsInputs(arguments_))) {
-      inputs_ = WorstInput(arguments_);
+      Status failure;
+      inputs_ = WorstInput(devices_, arguments_, failure);
+      if (Devices::kHaveCode && !failure.ok()) return failure;
     }
     if (instrument_) decision_ = instrument_(EventPhase::kBefore, event_, arguments_);
     if (decision_ == Decision::kStop) return StoppedAt(event_);
@@ -210,7 +227,8 @@ Status Observers::After(const LinkedInstruction& op, const CallRecord& record, c
   if (profiler_) profiler_(event_);
   if (!IsRoutine(event_)) return Status();
   if (instrument_ && instrument_(EventPhase::kAfter, event_, arguments_) == Decision::kStop) return StoppedAt(event_);
-  return checks_finite_ && decision_ == Decision::kRun ? CheckOutputsFinite(event_, arguments_, inputs_) : Status();
+  return checks_finite_ && decision_ == Decision::kRun ? CheckOutputsFinite(devices_, event_, arguments_, inputs_)
+                                                       : Status();
 }
 
 Status Observers::CheckParameters(const LinkedFunction& linked, const int64_t* frame) const {
@@ -222,8 +240,9 @@ Status Observers::CheckParameters(const LinkedFunction& linked, const int64_t* f
     if (!type.is_tensor() || type.storage == Storage::kBorrowedMut) continue;
     INGOT_ASSIGN_OR_RETURN(const TensorView view,
                            ViewOf(devices_, type, frame + linked.frame.offsets[num_symbols + i]));
-    if (!view.device.is_host_accessible()) continue;
-    const FiniteReport report = CheckFinite(view);
+    Status failure;
+    const FiniteReport report = CheckAnywhere(devices_, view, failure);
+    if (Devices::kHaveCode && !failure.ok()) return failure;
     if (report.worst != Finiteness::kHasNaN) continue;
     return Status(StatusCode::kBadInput, {"function \"", function.name, "\", parameter \"",
                                           function.signature.params[i].name, "\": ", DescribeElement(view, report)});
