@@ -49,7 +49,9 @@ def resize(g):
         policy = g.choice([None, "stretch", "not_larger", "not_smaller"])
         if policy in ("not_larger", "not_smaller") and any(half_a_length(a.shape[-2:], sizes) for a in v.arrays):
             return None
-        return g.emit("Resize", [v, None, None, g.ints(*sizes)], axes=[-2, -1], keep_aspect_ratio_policy=policy,
+        # (ONNX Runtime keeps the lengths of axes below 0 where the aspect ratio is kept.)
+        axes = [v.rank - 2, v.rank - 1] if policy in ("not_larger", "not_smaller") else [-2, -1]
+        return g.emit("Resize", [v, None, None, g.ints(*sizes)], axes=axes, keep_aspect_ratio_policy=policy,
                       **attributes)
     if known and g.coin(0.4):
         sizes = [max(1, int(d * r)) for d, r in zip(v.dims(), ratios)]
