@@ -43,6 +43,8 @@ SPREADS = {
     "com.microsoft.GroupQueryAttention":
         "a key that the mask hides is met by -inf, as Attention's formula has it: inf - inf is NaN; ONNX Runtime "
         "leaves hidden keys out",
+    "DynamicQuantizeLinear com.microsoft.DynamicQuantizeMatMul":
+        "all elements have a part in the scale, and a scale of NaN meets sums of 0; ONNX Runtime leaves NaN out",
     "ai.onnx.ml.Normalizer": "no order is defined for its greatest element",
 }
 
