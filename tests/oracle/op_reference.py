@@ -259,7 +259,7 @@ def resize_weights(c, x):
     scale = scale_of(ratios, a["policy"]) if len(ratios) else a["scale"]
     i, scaled, alpha = np.arange(out), length * scale, a["cubic_alpha"]
     half = (i + 0.5) / scale - 0.5
-    places = {"half_pixel": half, "asymmetric": i / scale, "pytorch_half_pixel": half if out > 1 else half * 0 - 0.5,
+    places = {"half_pixel": half, "asymmetric": i / scale, "pytorch_half_pixel": half if out > 1 else half * 0,
               "half_pixel_symmetric": half + length / 2 * (1 - out / scaled) if scaled else half,
               "align_corners": i * (length - 1) / (scaled - 1) if scaled != 1 else 0 * i}
     places = places[a["coordinate_transformation_mode"]]
@@ -1150,7 +1150,9 @@ def main():
         for spec, expected in zip(case["outputs"], map(np.asarray, results)):
             got = tensor(spec)
             rtol = {"float16": 1e-3, "bfloat16": 4e-3}.get(spec["dtype"], 2e-5)
-            atol = 1e-5 if "cubic" in case["attrs"].values() else 1e-6  # weights of both signs
+            # Weights of both signs; sums of hundreds of products that each step of a recurrence rounds.
+            is_coarse = "cubic" in case["attrs"].values() or case["op"] in ("nn.rnn", "nn.gru", "nn.lstm")
+            atol = 1e-5 if is_coarse else 1e-6
             if expected.shape != got.shape:
                 print(f"{name}: shape {got.shape}, expected {expected.shape}")
                 failures += 1
