@@ -103,9 +103,12 @@ def fuzz_one(seed):
     child = os.fork()
     if child == 0:
         os.close(read)
-        with os.fdopen(write, "wb") as file:
-            pickle.dump(fuzz_here(seed), file)
-        os._exit(0)
+        try:
+            with os.fdopen(write, "wb") as file:
+                pickle.dump(fuzz_here(seed), file)
+        except Exception:
+            traceback.print_exc()
+        os._exit(0)  # in any case: at a normal exit ONNX Runtime waits for threads that a fork has left behind
     os.close(write)
     with os.fdopen(read, "rb") as file:
         data = file.read()

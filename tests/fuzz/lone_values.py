@@ -15,6 +15,7 @@ import pathlib
 import pickle
 import sys
 import tempfile
+import traceback
 import warnings
 
 try:
@@ -148,9 +149,12 @@ def try_apart(*arguments):
     child = os.fork()
     if child == 0:
         os.close(read)
-        with os.fdopen(write, "wb") as file:
-            pickle.dump(try_graph(*arguments), file)
-        os._exit(0)
+        try:
+            with os.fdopen(write, "wb") as file:
+                pickle.dump(try_graph(*arguments), file)
+        except Exception:
+            traceback.print_exc()
+        os._exit(0)  # in any case: at a normal exit ONNX Runtime waits for threads that a fork has left behind
     os.close(write)
     with os.fdopen(read, "rb") as file:
         data = file.read()
