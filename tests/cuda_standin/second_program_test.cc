@@ -102,7 +102,8 @@ TEST_CASE("second program: contexts for a GPU run it, others the file's own") {
 
 // With a section of this size that nobody reads, and a byte of the first kilobyte changed.
 Bytes LargeAndDamaged(size_t size) {
-  EncodedProgram encoded = EncodedProgram::Encode(MakeProgram("sm_80", "cuda", Form::kOnDevice).value()).value();
+  const Program program = MakeProgram("sm_80", "cuda", Form::kOnDevice).value();  // whose bytes the container refers to
+  EncodedProgram encoded = EncodedProgram::Encode(program).value();
   const Bytes unread(size);
   formats::ContainerWriter::Options options;
   options.is_required = false;
