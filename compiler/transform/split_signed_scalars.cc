@@ -13,7 +13,6 @@
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/op/names.h"
-#include "compiler/transform/graph_util.h"
 #include "compiler/transform/passes.h"
 
 namespace ingot::transform {

@@ -6,6 +6,7 @@ A recipe is a function that makes its model and inputs; its name says what it is
 stand in KNOWN_WRONG. That list only shrinks: the test fails when a recipe of it works, and when
 another does not."""
 import itertools
+import inspect
 import pathlib
 import subprocess
 import sys
@@ -1038,6 +1039,9 @@ def main():
     names = {recipe.__name__ for recipe in RECIPES}
     unknown = sorted((chosen | set(KNOWN_WRONG)) - names)
     assert not unknown, f"no such recipe: {', '.join(unknown)}"
+    forgotten = sorted(name for name, value in globals().items() if inspect.isfunction(value) and name not in names
+                       and name != "main" and not inspect.signature(value).parameters)
+    assert not forgotten, f"functions without parameters are recipes, and not in RECIPES: {', '.join(forgotten)}"
     failures = []
     for recipe in RECIPES:
         name = recipe.__name__

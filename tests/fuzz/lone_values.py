@@ -29,7 +29,7 @@ except ImportError as error:
 
 import operators
 from definitions import evaluate_model
-from graph import Graph
+from graph import Graph, Skip
 from graph_fuzz import commit_seed
 from oracle import name_of, session
 from registry import GENERATORS
@@ -150,10 +150,13 @@ def try_apart(*arguments):
     if child == 0:
         os.close(read)
         try:
-            with os.fdopen(write, "wb") as file:
-                pickle.dump(try_graph(*arguments), file)
+            result = try_graph(*arguments)
+        except Skip:  # what was drawn has no outputs that an oracle computes
+            result = ([], None, 0)
         except Exception:
-            traceback.print_exc()
+            result = ([], traceback.format_exc(), 0)
+        with os.fdopen(write, "wb") as file:
+            pickle.dump(result, file)
         os._exit(0)  # in any case: at a normal exit ONNX Runtime waits for threads that a fork has left behind
     os.close(write)
     with os.fdopen(read, "rb") as file:

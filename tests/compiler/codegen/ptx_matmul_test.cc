@@ -21,7 +21,7 @@ namespace {
 
 using ir::Int64;
 using ir::PrimExpr;
-using testing::Assemble, testing::Assembled, testing::HasPtxas, testing::RunImage, testing::Sm, testing::SourceOf;
+using testing::CheckPtxasTakes, testing::HasPtxas, testing::RunImage, testing::Sm, testing::SourceOf;
 
 // out[.., m, n], or [.., n, m], = sum over k of a * b, with a bias for each column, cast and clipped from below.
 struct Product {
@@ -203,31 +203,6 @@ Product RandomProduct(std::mt19937_64& generator) {
   return p;
 }
 
-// In bytes of a thread. ptxas keeps so much of a few products in memory while it leaves registers unused: its own choice,
-// not a want of registers.
-constexpr int kMostSpilled = 16;
-
-// ptxas takes the kernels for both architectures, and finds registers for them.
-void CheckAssembled(const std::vector<KernelSource>& some) {
-  if (!HasPtxas()) {
-    std::puts("SKIP: ptxas takes the kernels of matrix products: no ptxas");
-    return;
-  }
-  std::vector<KernelSource> sources = some;
-  for (size_t i = 0; i < sources.size(); ++i) sources[i].name = "k" + std::to_string(i);
-  for (const char* sm : {"sm_80", "sm_90"}) {
-    CAPTURE(std::string(sm));
-    const Result<PtxImage> image = CompilePtx(sources, Sm(sm));
-    REQUIRE_MESSAGE(image.ok(), image.status().message());
-    const Assembled made = Assemble(image->ptx, sm);
-    CHECK_MESSAGE(made.is_ok, made.errors);
-    CHECK(made.launches >= std::ssize(sources));
-    CHECK(made.most_spilled <= kMostSpilled);
-    MESSAGE(std::string(sm), ": ", made.launches, " launches, at most ", made.most_registers, " registers, ",
-            made.most_spilled, " bytes spilled");
-  }
-}
-
 TEST_CASE("matrix products in tiles on the stand-in GPU are those of the interpreter") {
   const size_t count = std::getenv("INGOT_LONG_TESTS") != nullptr ? 400 : 40;
   std::mt19937_64 generator(21);
@@ -238,7 +213,7 @@ TEST_CASE("matrix products in tiles on the stand-in GPU are those of the interpr
     CHECK(KeepsAway(Build(p).function) == "");
     CHECK(Wrong(p, i, sources) == "");
   }
-  CheckAssembled(sources);
+  CheckPtxasTakes(sources);
 }
 
 Product Plain(int64_t m, int64_t n, int64_t k) {

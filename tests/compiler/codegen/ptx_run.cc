@@ -1,6 +1,7 @@
 // From a tensor function to PTX, from there to results or to what ptxas says.
 #include "tests/compiler/codegen/ptx_run.h"
 
+#include <doctest/doctest.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -111,6 +112,24 @@ Assembled Assemble(const std::string& ptx, const std::string& sm) {
   }
   std::filesystem::remove_all(folder);
   return made;
+}
+
+void CheckPtxasTakes(std::vector<KernelSource> sources) {
+  // In bytes of a thread. ptxas keeps so much of a few kernels in memory while it leaves registers unused (32 of 255 in
+  // one of them): its own choice, not a want of registers.
+  constexpr int kMostSpilled = 16;
+  for (size_t i = 0; i < sources.size(); ++i) sources[i].name = "k" + std::to_string(i);
+  for (const char* sm : {"sm_80", "sm_90"}) {
+    CAPTURE(std::string(sm));
+    const Result<PtxImage> image = CompilePtx(sources, Sm(sm));
+    REQUIRE_MESSAGE(image.ok(), image.status().message());
+    const Assembled made = Assemble(image->ptx, sm);
+    CHECK_MESSAGE(made.is_ok, made.errors);
+    CHECK(made.launches >= std::ssize(sources));
+    CHECK(made.most_spilled <= kMostSpilled);
+    MESSAGE(std::string(sm), ": ", made.launches, " launches, at most ", made.most_registers, " registers, ",
+            made.most_spilled, " bytes spilled");
+  }
 }
 
 }  // namespace ingot::codegen::testing

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "compiler/codegen/ptx.h"
 #include "tests/compiler/op/run_implementations.h"
@@ -25,5 +26,7 @@ struct Assembled {
   int launches = 0, most_registers = 0, most_spilled = 0;  // of a thread; in bytes
 };
 Assembled Assemble(const std::string& ptx, const std::string& sm);
+// ptxas takes the kernels for sm_80 and sm_90, and finds registers for nearly all that a thread has.
+void CheckPtxasTakes(std::vector<KernelSource> sources);
 
 }  // namespace ingot::codegen::testing

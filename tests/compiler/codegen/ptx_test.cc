@@ -20,7 +20,7 @@ namespace {
 
 using op::OpCase;
 using op::ReferenceTensor;
-using testing::Assemble, testing::Assembled, testing::HasPtxas, testing::RunImage, testing::Sm, testing::SourceOf;
+using testing::CheckPtxasTakes, testing::HasPtxas, testing::RunImage, testing::Sm, testing::SourceOf;
 
 // Cases behind an operator's first one that the short form takes, too: bytes at places that no vector access may have,
 // elements at places from a table in memory that a thread has for itself, and loops of less than no iteration.
@@ -29,9 +29,6 @@ const std::set<std::string> kAlsoTaken = {"nn.attention/masked_7_530_bool", "nn.
 
 // Of the short form, evenly spread over all; ptxas takes about 50 ms for each.
 constexpr size_t kMostAssembled = 60;
-// In bytes of a thread. ptxas keeps so much of one launch of 84 in memory for sm_80 while it uses 32 registers of 255:
-// its own choice, not a want of registers.
-constexpr int kMostSpilled = 16;
 
 // The sources that were compiled, for ptxas.
 std::vector<KernelSource>& Compiled() {
@@ -215,21 +212,8 @@ TEST_CASE("ptxas takes the kernels of operators, and finds registers for them") 
   const bool is_long = std::getenv("INGOT_LONG_TESTS") != nullptr;
   const size_t count = is_long ? all.size() : std::min(all.size(), kMostAssembled);
   std::vector<KernelSource> sources;
-  for (size_t i = 0; i < count; ++i) {
-    sources.push_back(all[i * all.size() / count]);
-    sources.back().name = "k" + std::to_string(i);
-  }
-  for (const char* sm : {"sm_80", "sm_90"}) {
-    CAPTURE(std::string(sm));
-    const Result<PtxImage> image = CompilePtx(sources, Sm(sm));
-    REQUIRE_MESSAGE(image.ok(), image.status().message());
-    const Assembled made = Assemble(image->ptx, sm);
-    CHECK_MESSAGE(made.is_ok, made.errors);
-    CHECK(made.launches >= std::ssize(sources));
-    CHECK(made.most_spilled <= kMostSpilled);
-    MESSAGE(std::string(sm), ": ", made.launches, " launches, at most ", made.most_registers, " registers, ",
-            made.most_spilled, " bytes spilled");
-  }
+  for (size_t i = 0; i < count; ++i) sources.push_back(all[i * all.size() / count]);
+  CheckPtxasTakes(std::move(sources));
 }
 
 }  // namespace
