@@ -22,6 +22,8 @@ AVOIDED = [
      "leaves all NaN out of its sums"),
     ("RoiAlign", "NaN and infinities: the specification names no order for the greatest sample, and does not say "
      "whether a sample outside of the data is 0 or 0 times its nearest element"),
+    ("Clip", "infinities without a bound, in dtypes that ONNX Runtime lacks: the specification's default is the greatest "
+     "finite number of the dtype, onnx.reference has none"),
     ("GlobalMaxPool", "float64, which ONNX Runtime lacks: onnx.reference drops dims of rank 3"),
     ("Attention", "infinite scores beside hidden ones: a row of which all that is left is -inf is NaN by the formula, "
      "0 in onnx.reference, and the mean of the masked values in ONNX Runtime"),

@@ -135,6 +135,9 @@ def clip(g):
         return g.emit("Clip", [v], **bounds)
     if low == 2 and g.opset < 12:
         return None
+    judged = v.dtype == F32 or v.dtype == F64 and g.opset >= 12  # by ONNX Runtime
+    if None in (low, high) and is_float(v.dtype) and not v.finite and not judged:
+        return None
     bound = lambda b: None if b is None else g.scalar(b, v.dtype) if g.coin(0.8) else g.add_input([], v.dtype, True)
     return g.emit("Clip", [v, bound(low), bound(high)])
 
