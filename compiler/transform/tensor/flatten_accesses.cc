@@ -65,6 +65,7 @@ class AccessFlattener : public RangeMutator {
   // Returns the element's linear index, if it is simpler than the indices.
   std::optional<PrimExpr> Element(const Buffer& buffer, const std::vector<PrimExpr>& indices) {
     if (indices.size() < 2 || !buffer->strides.empty() || buffer->elem_offset) return std::nullopt;
+    if (buffer->scope == "thread") return std::nullopt;  // its first index is the thread's number
     int divisions = 0;
     for (const PrimExpr& index : indices) {
       if (!index->dtype.is_scalar()) return std::nullopt;
