@@ -5,10 +5,14 @@
 // Copies from and to the host go through two pinned buffers in turns, since the driver would make copies of pageable
 // memory synchronous and slow. A copy to the host has arrived when the call returns; one from the host has left the
 // caller's memory.
+//
+// Launches wait in a queue (cuda_launches.h), which is given to the driver before anything that is ordered behind them:
+// copies, frees, other streams, and whoever waits.
 #include "runtime/cuda_device.h"
 
 #include <charconv>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -16,6 +20,7 @@
 #include <vector>
 
 #include "runtime/cuda_driver.h"
+#include "runtime/cuda_launches.h"
 
 namespace ingot {
 namespace {
@@ -53,7 +58,7 @@ std::string PtxVersionOf(std::string_view text) {
 class CudaDevice final : public Device {
  public:
   CudaDevice(int32_t index, const CudaOptions& options, Ref<CudaDriver> driver)
-      : driver_(std::move(driver)), index_(index), limit_bytes_(options.memory_limit_bytes) {}
+      : driver_(std::move(driver)), index_(index), limit_bytes_(options.memory_limit_bytes), queue_(*driver_) {}
   ~CudaDevice() override;
   Status Initialize(int64_t kept_bytes);
 
@@ -80,6 +85,10 @@ class CudaDevice final : public Device {
   Status Check(CudaResult result, const char* call);
   // The failure of a device whose context is lost; ok before.
   Status Usable();
+  // Names of kernels, for messages.
+  void AddKernel(CudaFunction kernel, std::string_view name);
+  // Kernels go: what waits is launched first, and no graph of theirs is kept.
+  void RemoveKernels(const CurrentContext& current, std::span<const CudaFunction> kernels);
 
  private:
   static constexpr int64_t kStagingBytes = int64_t{1} << 20;
@@ -98,7 +107,15 @@ class CudaDevice final : public Device {
     CudaEvent event = nullptr;
     bool is_recorded = false;
   };
-  Status BoundLaunches(Stream stream);
+  // Gives the launches that wait to the driver, in front of whatever is ordered behind them. None waits any longer after
+  // a failure.
+  Status Flush(const CurrentContext& current);
+  Status FlushLocked(const CurrentContext& current, CudaStream stream = nullptr);
+  // The same where nobody can be told of a failure: the next one who flushes is.
+  void FlushSilently(const CurrentContext& current);
+  Status BoundLaunches(int64_t num_launches);
+  Status Refuse(CudaFunction kernel, Text why) const;
+  Status Named(CudaFunction kernel, Status status) const;
   Status WaitFor(Staging& staging);
   Status Mark(Staging& staging, Stream stream);
   Status EnsureStaging();
@@ -118,8 +135,11 @@ class CudaDevice final : public Device {
 
   std::mutex mutex_;  // of what follows
   int64_t live_bytes_ = 0;
-  std::string lost_;  // what lost the context; empty while it is alive
-  std::mutex launch_mutex_;
+  std::string lost_;         // what lost the context; empty while it is alive
+  std::mutex launch_mutex_;  // of what follows
+  CudaLaunchQueue queue_;
+  std::map<CudaFunction, std::string> kernels_;
+  Status failure_;  // of a flush that nobody was told of
   int64_t num_launches_ = 0;
   LaunchMark marks_[2];
   std::mutex staging_mutex_;
@@ -132,6 +152,7 @@ class CudaImage final : public DeviceImage {
   CudaImage(CudaDevice& device, CudaModule module) : device_(device), module_(module) {}
   ~CudaImage() override {
     const CurrentContext current(device_.driver(), device_.context());
+    device_.RemoveKernels(current, kernels_);
     static_cast<void>(device_.driver().ModuleUnload(module_));  // fails when the context is lost, and is gone with it
   }
   Result<void*> FindKernel(std::string_view name) override {
@@ -144,12 +165,15 @@ class CudaImage final : public DeviceImage {
       return Status(StatusCode::kNotFound, {device_.id().ToString(), ": the image has no kernel \"", name, "\""});
     }
     INGOT_RETURN_IF_ERROR(device_.Check(result, "cuModuleGetFunction"));
+    device_.AddKernel(function, name);
+    kernels_.push_back(function);
     return static_cast<void*>(function);
   }
 
  private:
   CudaDevice& device_;
   CudaModule module_;
+  std::vector<CudaFunction> kernels_;
 };
 
 Status CudaDevice::Check(CudaResult result, const char* call) {
@@ -206,7 +230,9 @@ CudaDevice::~CudaDevice() {
   if (context_ == nullptr) return;
   {
     const CurrentContext current(*driver_, context_);
+    FlushSilently(current);
     static_cast<void>(driver_->StreamSynchronize(nullptr));
+    queue_.DropGraphs();
     for (Staging& staging : staging_) {
       if (staging.event != nullptr) static_cast<void>(driver_->EventDestroy(staging.event));
       if (staging.memory != nullptr) static_cast<void>(driver_->MemFreeHost(staging.memory));
@@ -249,6 +275,7 @@ Result<void*> CudaDevice::Allocate(int64_t size_bytes) {
 
 void CudaDevice::Free(void* data, int64_t size_bytes) {
   const CurrentContext current(*driver_, context_);
+  FlushSilently(current);
   static_cast<void>(Check(driver_->MemFreeAsync(Address(data), nullptr), "cuMemFreeAsync"));
   std::lock_guard lock(mutex_);
   live_bytes_ -= size_bytes > 0 ? size_bytes : 1;
@@ -274,8 +301,11 @@ void CudaDevice::DestroyStream(Stream stream) {
 Status CudaDevice::Synchronize(Stream stream) {
   INGOT_RETURN_IF_ERROR(Usable());
   const CurrentContext current(*driver_, context_);
-  INGOT_RETURN_IF_ERROR(Check(current.result(), "cuCtxPushCurrent"));
-  return Check(driver_->StreamSynchronize(Handle(stream)), "cuStreamSynchronize");
+  INGOT_RETURN_IF_ERROR(Flush(current));
+  INGOT_RETURN_IF_ERROR(Check(driver_->StreamSynchronize(Handle(stream)), "cuStreamSynchronize"));
+  std::lock_guard lock(launch_mutex_);
+  queue_.SetIdle();
+  return Status();
 }
 
 // ---- copies
@@ -315,7 +345,7 @@ Status CudaDevice::WaitFor(Staging& staging) {
 Status CudaDevice::CopyFromHost(void* to, const void* from, int64_t size_bytes, Stream stream) {
   INGOT_RETURN_IF_ERROR(Usable());
   const CurrentContext current(*driver_, context_);
-  INGOT_RETURN_IF_ERROR(Check(current.result(), "cuCtxPushCurrent"));
+  INGOT_RETURN_IF_ERROR(Flush(current));
   std::lock_guard lock(staging_mutex_);
   INGOT_RETURN_IF_ERROR(EnsureStaging());
   for (int64_t done = 0, turn = 0; done < size_bytes; done += kStagingBytes, ++turn) {
@@ -334,7 +364,7 @@ Status CudaDevice::CopyFromHost(void* to, const void* from, int64_t size_bytes, 
 Status CudaDevice::CopyToHost(void* to, const void* from, int64_t size_bytes, Stream stream) {
   INGOT_RETURN_IF_ERROR(Usable());
   const CurrentContext current(*driver_, context_);
-  INGOT_RETURN_IF_ERROR(Check(current.result(), "cuCtxPushCurrent"));
+  INGOT_RETURN_IF_ERROR(Flush(current));
   std::lock_guard lock(staging_mutex_);
   INGOT_RETURN_IF_ERROR(EnsureStaging());
   // Part k is on its way while part k - 1 is copied out.
@@ -363,7 +393,7 @@ Status CudaDevice::CopyWithin(void* to, const void* from, int64_t size_bytes, St
   INGOT_RETURN_IF_ERROR(Usable());
   if (size_bytes == 0) return Status();
   const CurrentContext current(*driver_, context_);
-  INGOT_RETURN_IF_ERROR(Check(current.result(), "cuCtxPushCurrent"));
+  INGOT_RETURN_IF_ERROR(Flush(current));
   const CudaResult result =
       driver_->CopyDeviceToDevice(Address(to), Address(from), static_cast<size_t>(size_bytes), Handle(stream));
   return Check(result, "cuMemcpyDtoDAsync");
@@ -416,50 +446,93 @@ Result<Ref<DeviceImage>> CudaDevice::LoadImage(std::span<const uint8_t> image) {
 Status CudaDevice::LaunchKernel(void* kernel, const LaunchConfig& config, std::span<void* const> buffers,
                                 std::span<const int64_t> ints, Stream stream) {
   INGOT_RETURN_IF_ERROR(Usable());
+  const auto function = static_cast<CudaFunction>(kernel);
+  std::lock_guard lock(launch_mutex_);
   constexpr int64_t kMaxBlock[3] = {1024, 1024, 64}, kMaxGrid[3] = {INT32_MAX, 65535, 65535};
   for (int k = 0; k < 3; ++k) {
     if (config.grid[k] < 0 || config.grid[k] > kMaxGrid[k] || config.block[k] < 1 || config.block[k] > kMaxBlock[k]) {
-      return Status(StatusCode::kInvalidArgument, {"cuda:", index_, ": a launch of ", config.grid[k], " blocks of ",
-                                                   config.block[k], " threads along axis ", k});
+      return Refuse(function,
+                    {"a launch of ", config.grid[k], " blocks of ", config.block[k], " threads along axis ", k});
     }
     if (config.grid[k] == 0) return Status();  // nothing to compute
   }
   if (config.shared_bytes < 0 || config.shared_bytes > max_shared_bytes_) {
-    return Status(StatusCode::kInvalidArgument, {"cuda:", index_, ": a launch with ", config.shared_bytes,
-                                                 " bytes of shared memory, of ", max_shared_bytes_});
+    return Refuse(function, {"a launch with ", config.shared_bytes, " bytes of shared memory, of ", max_shared_bytes_});
+  }
+  constexpr int64_t kAlwaysAllowed = 48 << 10;
+  const bool is_default = stream.handle == nullptr;
+  if (is_default && config.shared_bytes <= kAlwaysAllowed && !queue_.IsFull()) {
+    queue_.Add(function, config, buffers, ints);
+    return Status();
   }
   const CurrentContext current(*driver_, context_);
   INGOT_RETURN_IF_ERROR(Check(current.result(), "cuCtxPushCurrent"));
-  const auto function = static_cast<CudaFunction>(kernel);
-  constexpr int64_t kAlwaysAllowed = 48 << 10;
   if (config.shared_bytes > kAlwaysAllowed) {
     const auto bytes = static_cast<int>(config.shared_bytes);
-    INGOT_RETURN_IF_ERROR(
-        Check(driver_->FuncSetAttribute(function, kCudaFuncMaxDynamicShared, bytes), "cuFuncSetAttribute"));
+    INGOT_RETURN_IF_ERROR(Named(
+        function, Check(driver_->FuncSetAttribute(function, kCudaFuncMaxDynamicShared, bytes), "cuFuncSetAttribute")));
   }
-  // The driver copies the values that these point to.
-  std::vector<void*> parameters;
-  parameters.reserve(buffers.size() + ints.size());
-  for (void* const& buffer : buffers) parameters.push_back(const_cast<void**>(&buffer));
-  for (const int64_t& number : ints) parameters.push_back(const_cast<int64_t*>(&number));
-  const auto size = [](int64_t value) { return static_cast<unsigned>(value); };
-  const CudaResult result =
-      driver_->LaunchKernel(function, size(config.grid[0]), size(config.grid[1]), size(config.grid[2]),
-                            size(config.block[0]), size(config.block[1]), size(config.block[2]),
-                            size(config.shared_bytes), Handle(stream), parameters.data(), nullptr);
-  INGOT_RETURN_IF_ERROR(Check(result, "cuLaunchKernel"));
-  return BoundLaunches(stream);
+  if (!is_default || queue_.IsFull()) INGOT_RETURN_IF_ERROR(FlushLocked(current));
+  queue_.Add(function, config, buffers, ints);
+  return is_default ? Status() : FlushLocked(current, Handle(stream));
 }
 
-Status CudaDevice::BoundLaunches(Stream stream) {
+Status CudaDevice::Refuse(CudaFunction kernel, Text why) const {
+  return Named(kernel, Status(StatusCode::kInvalidArgument, {"cuda:", index_, ": ", why}));
+}
+
+Status CudaDevice::Named(CudaFunction kernel, Status status) const {
+  const auto name = kernels_.find(kernel);
+  if (status.ok() || name == kernels_.end()) return status;
+  return std::move(status).WithContext({"kernel \"", name->second, "\""});
+}
+
+void CudaDevice::AddKernel(CudaFunction kernel, std::string_view name) {
   std::lock_guard lock(launch_mutex_);
-  if (++num_launches_ % kLaunchesPerMark != 0) return Status();
+  kernels_[kernel] = name;
+}
+
+void CudaDevice::RemoveKernels(const CurrentContext& current, std::span<const CudaFunction> kernels) {
+  FlushSilently(current);
+  std::lock_guard lock(launch_mutex_);
+  queue_.DropGraphs();
+  for (const CudaFunction kernel : kernels) kernels_.erase(kernel);
+}
+
+Status CudaDevice::Flush(const CurrentContext& current) {
+  std::lock_guard lock(launch_mutex_);
+  return FlushLocked(current);
+}
+
+void CudaDevice::FlushSilently(const CurrentContext& current) {
+  std::lock_guard lock(launch_mutex_);
+  if (queue_.size() > 0) failure_ = FlushLocked(current);
+}
+
+Status CudaDevice::FlushLocked(const CurrentContext& current, CudaStream stream) {
+  Status before = std::exchange(failure_, Status());
+  if (before.ok()) before = Check(current.result(), "cuCtxPushCurrent");
+  if (!before.ok()) {
+    queue_.Clear();
+    return before;
+  }
+  const auto num_launches = static_cast<int64_t>(queue_.size());
+  if (num_launches == 0) return Status();
+  const CudaLaunchQueue::Outcome outcome = queue_.Flush(stream);
+  INGOT_RETURN_IF_ERROR(Named(outcome.kernel, Check(outcome.result, outcome.call)));
+  return BoundLaunches(num_launches);
+}
+
+Status CudaDevice::BoundLaunches(int64_t num_launches) {
+  const int64_t marks_before = num_launches_ / kLaunchesPerMark;
+  num_launches_ += num_launches;
+  if (num_launches_ / kLaunchesPerMark == marks_before) return Status();
   LaunchMark& mark = marks_[num_launches_ / kLaunchesPerMark % 2];
   if (mark.event == nullptr) {
     INGOT_RETURN_IF_ERROR(Check(driver_->EventCreate(&mark.event, kEventWithoutTime), "cuEventCreate"));
   }
   if (mark.is_recorded) INGOT_RETURN_IF_ERROR(Check(driver_->EventSynchronize(mark.event), "cuEventSynchronize"));
-  const CudaResult result = driver_->EventRecord(mark.event, Handle(stream));
+  const CudaResult result = driver_->EventRecord(mark.event, nullptr);
   mark.is_recorded = result == kCudaSuccess;
   return Check(result, "cuEventRecord");
 }

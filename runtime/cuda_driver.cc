@@ -23,6 +23,7 @@ Result<Ref<CudaDriver>> CudaDriver::Open(const char* path) {
   int& version = driver->version_;
 #define INGOT_CUDA_CALL(member, symbol, parameters) \
   driver->member = reinterpret_cast<decltype(driver->member)>(find(#symbol));
+#define INGOT_CUDA_LATER_CALL INGOT_CUDA_CALL
 #include "runtime/cuda_driver.def"
   if (driver->DriverGetVersion == nullptr || driver->DriverGetVersion(&version) != kCudaSuccess) {
     return Status(StatusCode::kNotFound, {"cuda: ", path, " is no CUDA driver"});
@@ -33,6 +34,7 @@ Result<Ref<CudaDriver>> CudaDriver::Open(const char* path) {
   }
 #define INGOT_CUDA_CALL(member, symbol, parameters) \
   if (driver->member == nullptr) return Status(StatusCode::kNotFound, {"cuda: the driver has no " #symbol});
+#define INGOT_CUDA_LATER_CALL(member, symbol, parameters)
 #include "runtime/cuda_driver.def"
   const CudaResult result = driver->Init(0);
   if (result != kCudaSuccess) return Status(StatusCode::kNotFound, {"cuda: no GPU: ", driver->Explain(result)});

@@ -21,6 +21,9 @@ using CudaEvent = struct CudaEventObject*;
 using CudaModule = struct CudaModuleObject*;
 using CudaFunction = struct CudaFunctionObject*;
 using CudaPool = struct CudaPoolObject*;
+using CudaGraph = struct CudaGraphObject*;
+using CudaGraphExec = struct CudaGraphExecObject*;
+using CudaGraphNode = struct CudaGraphNodeObject*;
 
 // CUmemPoolProps.
 struct CudaPoolProperties {
@@ -32,6 +35,14 @@ struct CudaPoolProperties {
   size_t max_size = 0;
   unsigned short usage = 0;
   unsigned char reserved[54] = {};
+};
+
+// CUDA_KERNEL_NODE_PARAMS_v1.
+struct CudaKernelNode {
+  CudaFunction function = nullptr;
+  unsigned grid_x = 1, grid_y = 1, grid_z = 1, block_x = 1, block_y = 1, block_z = 1, shared_bytes = 0;
+  void** parameters = nullptr;
+  void** extra = nullptr;
 };
 
 // The values that Ingot names, as in cuda.h.
@@ -71,7 +82,9 @@ class CudaDriver : public RefCounted {
   // True of errors after which the context can do nothing more.
   static bool LosesContext(CudaResult error);
 
+  // Those that not every driver has are null where it has not.
 #define INGOT_CUDA_CALL(member, symbol, parameters) CudaResult(*member) parameters = nullptr;
+#define INGOT_CUDA_LATER_CALL INGOT_CUDA_CALL
 #include "runtime/cuda_driver.def"
 
  private:

@@ -68,6 +68,19 @@ struct ModuleState {
   std::map<std::string, std::unique_ptr<FunctionState>> functions;
 };
 struct PoolState {};
+// A launch with the values of its parameters.
+struct LaunchState {
+  const FunctionState* function;
+  ptx::LaunchConfig config;
+  Arguments arguments;
+};
+struct GraphState {
+  std::deque<LaunchState> nodes;  // in the order of their dependencies
+};
+struct GraphExecState {
+  std::map<void*, LaunchState*> by_node;
+  std::deque<LaunchState> launches;
+};
 
 // One GPU, its primary context and what is in it.
 struct Gpu {
@@ -78,6 +91,8 @@ struct Gpu {
   std::map<void*, std::unique_ptr<EventState>> events;
   std::map<void*, std::unique_ptr<ModuleState>> modules;
   std::map<void*, std::unique_ptr<PoolState>> pools;
+  std::map<void*, std::unique_ptr<GraphState>> graphs;
+  std::map<void*, std::unique_ptr<GraphExecState>> graph_executables;
   std::map<void*, size_t> pinned;
   std::set<uint64_t> allocations;
   // Queued work, in the order of the calls; number of the next one.
@@ -337,6 +352,7 @@ INGOT_ENTRY cuDevicePrimaryCtxRelease_v2(CudaOrdinal device) {
         // What the context held goes with it.
         d.queue.clear();
         d.streams.clear(), d.events.clear(), d.modules.clear(), d.pools.clear(), d.allocations.clear();
+        d.graphs.clear(), d.graph_executables.clear();
         for (const auto& [memory, bytes] : d.pinned) std::free(memory);
         d.pinned.clear();
         d.machine.reset();
@@ -599,27 +615,108 @@ INGOT_ENTRY cuFuncSetAttribute(CudaFunction function, int attribute, int value) 
     return kCudaSuccess;
   });
 }
+// A launch as it is asked for; its parameters' values are those of now.
+static CudaResult TakeLaunch(const Gpu& d, const CudaKernelNode& node, LaunchState& launch) {
+  const FunctionState* state = AsFunction(d, node.function);
+  if (state == nullptr) return kInvalidHandle;
+  if (node.extra != nullptr || node.grid_x == 0 || node.grid_y == 0 || node.grid_z == 0) return kCudaInvalidValue;
+  if (int64_t{node.block_x} * node.block_y * node.block_z > state->facts.max_threads) return kOutOfResources;
+  launch.function = state;
+  launch.config = {
+      {node.grid_x, node.grid_y, node.grid_z}, {node.block_x, node.block_y, node.block_z}, node.shared_bytes};
+  launch.arguments = {};
+  for (size_t k = 0; k < state->facts.param_sizes.size(); ++k)
+    launch.arguments.AddBytes(node.parameters[k], state->facts.param_sizes[k]);
+  return kCudaSuccess;
+}
+static void EnqueueLaunch(Gpu& d, CudaStream stream, const LaunchState& launch) {
+  Enqueue(d, stream,
+          [&d, config = launch.config, arguments = launch.arguments, module = launch.function->module,
+           name = launch.function->name, shared = launch.function->max_dynamic_shared]() -> CudaResult {
+            const Result<LaunchCounts> counts = d.machine->Launch(module, name, config, arguments, shared);
+            if (counts.ok()) return kCudaSuccess;
+            const bool address = counts.status().message().find("out of bounds") != std::string::npos ||
+                                 counts.status().message().find("no address") != std::string::npos;
+            return Fault(address ? kIllegalAddress : kLaunchFailed, counts.status().message());
+          });
+}
 INGOT_ENTRY cuLaunchKernel(CudaFunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                            unsigned block_y, unsigned block_z, unsigned shared_bytes, CudaStream stream,
                            void** parameters, void** extra) {
   return Enter([&](Gpu& d) -> CudaResult {
-    const FunctionState* state = AsFunction(d, function);
-    if (state == nullptr || !IsStream(d, stream)) return kInvalidHandle;
-    if (extra != nullptr || grid_x == 0 || grid_y == 0 || grid_z == 0) return kCudaInvalidValue;
-    if (int64_t{block_x} * block_y * block_z > state->facts.max_threads) return kOutOfResources;
-    const ptx::LaunchConfig config{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes};
-    Arguments arguments;  // their values now
-    for (size_t k = 0; k < state->facts.param_sizes.size(); ++k)
-      arguments.AddBytes(parameters[k], state->facts.param_sizes[k]);
-    Enqueue(d, stream,
-            [&d, config, arguments, module = state->module, name = state->name,
-             shared = state->max_dynamic_shared]() -> CudaResult {
-              const Result<LaunchCounts> counts = d.machine->Launch(module, name, config, arguments, shared);
-              if (counts.ok()) return kCudaSuccess;
-              const bool address = counts.status().message().find("out of bounds") != std::string::npos ||
-                                   counts.status().message().find("no address") != std::string::npos;
-              return Fault(address ? kIllegalAddress : kLaunchFailed, counts.status().message());
-            });
+    if (!IsStream(d, stream)) return kInvalidHandle;
+    LaunchState launch;
+    const CudaKernelNode node{function, grid_x,  grid_y,       grid_z,     block_x,
+                              block_y,  block_z, shared_bytes, parameters, extra};
+    const CudaResult taken = TakeLaunch(d, node, launch);
+    if (taken == kCudaSuccess) EnqueueLaunch(d, stream, launch);
+    return taken;
+  });
+}
+
+// ---- graphs, of launches each of which depends on the one before
+
+INGOT_ENTRY cuGraphCreate(CudaGraph* graph, unsigned flags) {
+  return Enter([&](Gpu& d) -> CudaResult {
+    if (flags != 0) return kCudaInvalidValue;
+    auto state = std::make_unique<GraphState>();
+    *graph = reinterpret_cast<CudaGraph>(state.get());
+    d.graphs[*graph] = std::move(state);
+    return kCudaSuccess;
+  });
+}
+INGOT_ENTRY cuGraphDestroy(CudaGraph graph) {
+  return Enter([&](Gpu& d) { return d.graphs.erase(graph) != 0 ? kCudaSuccess : kInvalidHandle; }, true, true);
+}
+INGOT_ENTRY cuGraphAddKernelNode(CudaGraphNode* node, CudaGraph graph, const CudaGraphNode* before, size_t num_before,
+                                 const CudaKernelNode* launch) {
+  return Enter([&](Gpu& d) -> CudaResult {
+    const auto found = d.graphs.find(graph);
+    if (found == d.graphs.end()) return kInvalidHandle;
+    std::deque<LaunchState>& nodes = found->second->nodes;
+    const bool is_chain = nodes.empty()
+                              ? num_before == 0
+                              : num_before == 1 && before[0] == reinterpret_cast<CudaGraphNode>(&nodes.back());
+    if (!is_chain) return kCudaInvalidValue;  // no other ones are executed here
+    LaunchState state;
+    const CudaResult taken = TakeLaunch(d, *launch, state);
+    if (taken != kCudaSuccess) return taken;
+    *node = reinterpret_cast<CudaGraphNode>(&nodes.emplace_back(std::move(state)));
+    return kCudaSuccess;
+  });
+}
+INGOT_ENTRY cuGraphInstantiateWithFlags(CudaGraphExec* executable, CudaGraph graph, unsigned long long flags) {
+  return Enter([&](Gpu& d) -> CudaResult {
+    const auto found = d.graphs.find(graph);
+    if (found == d.graphs.end()) return kInvalidHandle;
+    if (flags != 0) return kCudaInvalidValue;
+    auto state = std::make_unique<GraphExecState>();
+    for (LaunchState& node : found->second->nodes) state->by_node[&node] = &state->launches.emplace_back(node);
+    *executable = reinterpret_cast<CudaGraphExec>(state.get());
+    d.graph_executables[*executable] = std::move(state);
+    return kCudaSuccess;
+  });
+}
+INGOT_ENTRY cuGraphExecDestroy(CudaGraphExec executable) {
+  return Enter([&](Gpu& d) { return d.graph_executables.erase(executable) != 0 ? kCudaSuccess : kInvalidHandle; }, true,
+               true);
+}
+INGOT_ENTRY cuGraphExecKernelNodeSetParams(CudaGraphExec executable, CudaGraphNode node, const CudaKernelNode* launch) {
+  return Enter([&](Gpu& d) -> CudaResult {
+    const auto found = d.graph_executables.find(executable);
+    if (found == d.graph_executables.end()) return kInvalidHandle;
+    const auto of_node = found->second->by_node.find(node);
+    if (of_node == found->second->by_node.end()) return kInvalidHandle;
+    if (launch->function != reinterpret_cast<const CudaFunctionObject*>(of_node->second->function))
+      return kCudaInvalidValue;
+    return TakeLaunch(d, *launch, *of_node->second);
+  });
+}
+INGOT_ENTRY cuGraphLaunch(CudaGraphExec executable, CudaStream stream) {
+  return Enter([&](Gpu& d) -> CudaResult {
+    const auto found = d.graph_executables.find(executable);
+    if (found == d.graph_executables.end() || !IsStream(d, stream)) return kInvalidHandle;
+    for (const LaunchState& launch : found->second->launches) EnqueueLaunch(d, stream, launch);
     return kCudaSuccess;
   });
 }
@@ -639,9 +736,10 @@ INGOT_CONTROL int64_t standin_live_objects() {
   std::lock_guard lock(driver.mutex);
   int64_t live = 0;
   for (const Gpu& d : driver.gpus) {
-    live += static_cast<int64_t>(d.streams.size() + d.events.size() + d.modules.size() + d.pools.size() +
-                                 d.pinned.size() + d.allocations.size()) +
-            d.context_references;
+    live +=
+        static_cast<int64_t>(d.streams.size() + d.events.size() + d.modules.size() + d.pools.size() + d.pinned.size() +
+                             d.allocations.size() + d.graphs.size() + d.graph_executables.size()) +
+        d.context_references;
   }
   return live;
 }
@@ -654,6 +752,7 @@ INGOT_ENTRY cuGetProcAddress_v2(const char* symbol, void** pointer, int, uint64_
   };
   static const Entry entries[] = {
 #define INGOT_CUDA_CALL(member, symbol, parameters) {#symbol, reinterpret_cast<void*>(symbol)},
+#define INGOT_CUDA_LATER_CALL INGOT_CUDA_CALL
 #include "runtime/cuda_driver.def"
   };
   for (const Entry& entry : entries) {

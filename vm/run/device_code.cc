@@ -151,9 +151,7 @@ Status LoadedDeviceCode::Launch(const Kernel& kernel, std::span<void* const> buf
     INGOT_ASSIGN_OR_RETURN(config.shared_bytes, launch->sizes[6].Evaluate(ints));
     if (std::ranges::find(config.grid, 0) != std::end(config.grid)) continue;
     on.is_busy = true;
-    INGOT_RETURN_IF_ERROR(devices_.device(kernel.device)
-                              .LaunchKernel(handle, config, buffers, words_, {})
-                              .WithContext({"kernel \"", kernel.name, "\""}));
+    INGOT_RETURN_IF_ERROR(devices_.device(kernel.device).LaunchKernel(handle, config, buffers, words_, {}));
     if ((kernel.effects & kEffectMayFail) != 0) INGOT_RETURN_IF_ERROR(ReadFailure(kernel));
   }
   return Status();

@@ -1,0 +1,154 @@
+#include "runtime/cuda_launches.h"
+
+#include <algorithm>
+
+namespace ingot {
+namespace {
+
+bool IsSame(const LaunchConfig& a, const LaunchConfig& b) {
+  return std::ranges::equal(a.grid, b.grid) && std::ranges::equal(a.block, b.block) && a.shared_bytes == b.shared_bytes;
+}
+
+unsigned Size(int64_t value) { return static_cast<unsigned>(value); }
+
+}  // namespace
+
+void CudaLaunchQueue::Add(CudaFunction kernel, const LaunchConfig& config, std::span<void* const> buffers,
+                          std::span<const int64_t> ints) {
+  launches_.push_back({kernel, config, words_.size(), buffers.size() + ints.size()});
+  for (void* const buffer : buffers) words_.push_back(static_cast<int64_t>(reinterpret_cast<uintptr_t>(buffer)));
+  words_.insert(words_.end(), ints.begin(), ints.end());
+}
+
+CudaLaunchQueue::Outcome CudaLaunchQueue::Flush(CudaStream stream) {
+  if (launches_.empty()) return {};
+  ++num_flushes_;
+  is_idle_ = false;
+  const bool is_short = launches_.size() < kFewestOfGraph || driver_.GraphInstantiate == nullptr;
+  const Outcome outcome = is_short ? LaunchEach(stream) : LaunchAsGraph(stream);
+  Clear();
+  return outcome;
+}
+
+void CudaLaunchQueue::Clear() {
+  launches_.clear();
+  words_.clear();
+}
+
+// The second time that a sequence comes it becomes a graph.
+CudaLaunchQueue::Outcome CudaLaunchQueue::LaunchAsGraph(CudaStream stream) {
+  const uint64_t hash = HashOfLaunches();
+  const auto known = graphs_.find(hash);
+  if (known != graphs_.end() && IsSequence(known->second)) return LaunchGraph(known->second, stream);
+  const auto seen = std::ranges::find(seen_, hash);
+  if (seen == seen_.end()) {
+    if (seen_.size() == kMostSeen) seen_.erase(seen_.begin());
+    seen_.push_back(hash);
+    return LaunchEach(stream);
+  }
+  seen_.erase(seen);
+  const auto replaced = known != graphs_.end() ? known
+                        : graphs_.size() < kMostGraphs
+                            ? graphs_.end()
+                            : std::ranges::min_element(graphs_, {}, [](const auto& g) { return g.second.used_at; });
+  if (replaced != graphs_.end()) {
+    static_cast<void>(driver_.StreamSynchronize(nullptr));  // it may run
+    Destroy(replaced->second);
+    graphs_.erase(replaced);
+  }
+  Graph& graph = graphs_[hash];
+  const Outcome built = Build(graph);
+  if (built.result == kCudaSuccess) return LaunchGraph(graph, stream);
+  Destroy(graph);
+  graphs_.erase(hash);
+  return built;
+}
+
+void CudaLaunchQueue::DropGraphs() {
+  if (!graphs_.empty()) static_cast<void>(driver_.StreamSynchronize(nullptr));
+  for (auto& [hash, graph] : graphs_) Destroy(graph);
+  graphs_.clear();
+  seen_.clear();
+}
+
+uint64_t CudaLaunchQueue::HashOfLaunches() const {
+  uint64_t hash = launches_.size();
+  const auto add = [&](uint64_t value) { hash = (hash ^ value) * 0x9e3779b97f4a7c15u + (hash >> 29); };
+  for (const Launch& launch : launches_) {
+    add(reinterpret_cast<uintptr_t>(launch.kernel));
+    for (size_t axis = 0; axis < 3; ++axis) {
+      add(static_cast<uint64_t>(launch.config.grid[axis]) << 16 ^ static_cast<uint64_t>(launch.config.block[axis]));
+    }
+    add(static_cast<uint64_t>(launch.config.shared_bytes));
+    add(launch.num_words);
+  }
+  return hash;
+}
+
+// Whether the graph is of the launches that wait, whatever their arguments are.
+bool CudaLaunchQueue::IsSequence(const Graph& graph) const {
+  return std::ranges::equal(graph.launches, launches_, [](const Launch& a, const Launch& b) {
+    return a.kernel == b.kernel && a.num_words == b.num_words && IsSame(a.config, b.config);
+  });
+}
+
+// The driver copies the values that it points to.
+CudaKernelNode CudaLaunchQueue::NodeOf(const Launch& launch) {
+  parameters_.clear();
+  for (size_t i = 0; i < launch.num_words; ++i) parameters_.push_back(&words_[launch.first_word + i]);
+  const auto& [grid, block, shared_bytes] = launch.config;
+  return {launch.kernel,  Size(grid[0]),  Size(grid[1]),      Size(grid[2]),      Size(block[0]),
+          Size(block[1]), Size(block[2]), Size(shared_bytes), parameters_.data(), nullptr};
+}
+
+CudaLaunchQueue::Outcome CudaLaunchQueue::LaunchEach(CudaStream stream) {
+  for (const Launch& launch : launches_) {
+    const CudaKernelNode node = NodeOf(launch);
+    const CudaResult result =
+        driver_.LaunchKernel(node.function, node.grid_x, node.grid_y, node.grid_z, node.block_x, node.block_y,
+                             node.block_z, node.shared_bytes, stream, node.parameters, nullptr);
+    if (result != kCudaSuccess) return {result, "cuLaunchKernel", launch.kernel};
+  }
+  return {};
+}
+
+// A graph of the launches that wait, each of which depends on the one before.
+CudaLaunchQueue::Outcome CudaLaunchQueue::Build(Graph& graph) {
+  CudaResult result = driver_.GraphCreate(&graph.graph, 0);
+  if (result != kCudaSuccess) return {result, "cuGraphCreate"};
+  for (const Launch& launch : launches_) {
+    const CudaKernelNode node = NodeOf(launch);
+    CudaGraphNode made = nullptr;
+    const CudaGraphNode* before = graph.nodes.empty() ? nullptr : &graph.nodes.back();
+    result = driver_.GraphAddKernelNode(&made, graph.graph, before, before == nullptr ? 0 : 1, &node);
+    if (result != kCudaSuccess) return {result, "cuGraphAddKernelNode", launch.kernel};
+    graph.nodes.push_back(made);
+  }
+  result = driver_.GraphInstantiate(&graph.executable, graph.graph, 0);
+  if (result != kCudaSuccess) return {result, "cuGraphInstantiateWithFlags"};
+  graph.launches = launches_;
+  graph.words = words_;
+  return {};
+}
+
+CudaLaunchQueue::Outcome CudaLaunchQueue::LaunchGraph(Graph& graph, CudaStream stream) {
+  graph.used_at = num_flushes_;
+  for (size_t i = 0; i < launches_.size(); ++i) {
+    const Launch& launch = launches_[i];
+    const auto first = static_cast<std::ptrdiff_t>(launch.first_word);
+    const auto end = first + static_cast<std::ptrdiff_t>(launch.num_words);
+    if (std::equal(words_.begin() + first, words_.begin() + end, graph.words.begin() + first)) continue;
+    const CudaKernelNode node = NodeOf(launch);
+    const CudaResult result = driver_.GraphSetKernelNode(graph.executable, graph.nodes[i], &node);
+    if (result != kCudaSuccess) return {result, "cuGraphExecKernelNodeSetParams", launch.kernel};
+    std::copy(words_.begin() + first, words_.begin() + end, graph.words.begin() + first);
+  }
+  return {driver_.GraphLaunch(graph.executable, stream), "cuGraphLaunch"};
+}
+
+void CudaLaunchQueue::Destroy(Graph& graph) const {
+  if (graph.executable != nullptr) static_cast<void>(driver_.GraphExecDestroy(graph.executable));
+  if (graph.graph != nullptr) static_cast<void>(driver_.GraphDestroy(graph.graph));
+}
+
+}  // namespace ingot
