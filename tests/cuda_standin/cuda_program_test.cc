@@ -254,6 +254,9 @@ TEST_CASE("cuda programs: the cap of memory holds on the device") {
   const Status status = RunOn(*context, Ascending(1000));
   CHECK(status.code() == StatusCode::kOutOfMemory);
   CHECK(RunOn(*context, Ascending(100)).ok());
+  CHECK(context->bytes_in_use() == context->memory_stats(0).bytes_in_use + context->memory_stats(1).bytes_in_use);
+  CHECK(context->bytes_in_use() > 8000);
+  CHECK(context->peak_bytes_in_use() >= context->bytes_in_use());
   options.max_memory_bytes = 1000;
   CHECK(Context::Create(Load("sm_80").value(), options).status().code() == StatusCode::kOutOfMemory);
 }

@@ -501,10 +501,10 @@ void ingot_context_cancel(ingot_context* context) {
 }
 
 int64_t ingot_context_memory_in_use(const ingot_context* context) {
-  return context == nullptr ? 0 : context->context->memory_stats().bytes_in_use;
+  return context == nullptr ? 0 : context->context->bytes_in_use();
 }
 int64_t ingot_context_memory_peak(const ingot_context* context) {
-  return context == nullptr ? 0 : context->context->memory_stats().peak_bytes_in_use;
+  return context == nullptr ? 0 : context->context->peak_bytes_in_use();
 }
 
 }  // extern "C"

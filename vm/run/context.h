@@ -99,9 +99,17 @@ class Context {
   Status SetStates(const std::map<std::string, TensorView>& values);
   // Statistics of the device's pool: the bytes in use now, and the most that ever were.
   MemoryPoolStats memory_stats(size_t device = 0) const { return devices_.pool(device).stats(); }
+  // Bytes in use on the host and, where kernels run there, on the GPU; the peaks of both.
+  int64_t bytes_in_use() const { return SumOfPools(&MemoryPoolStats::bytes_in_use); }
+  int64_t peak_bytes_in_use() const { return SumOfPools(&MemoryPoolStats::peak_bytes_in_use); }
 
  private:
   Context(std::shared_ptr<const Executable> executable, const ContextOptions& options);
+  int64_t SumOfPools(int64_t MemoryPoolStats::*member) const {
+    int64_t sum = memory_stats().*member;
+    for (size_t i = 1; Devices::kHaveCode && i < devices_.ids().size(); ++i) sum += memory_stats(i).*member;
+    return sum;
+  }
 #ifdef INGOT_CUDA
   static Result<std::unique_ptr<Context>> CreateForGpu(std::shared_ptr<const Executable> opened,
                                                        std::shared_ptr<const Executable> for_gpu,

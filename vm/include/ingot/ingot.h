@@ -390,7 +390,8 @@ INGOT_API ingot_status* ingot_context_set_states(ingot_context* context, const c
 /* Resets all states to their initial values; caches become empty. */
 INGOT_API ingot_status* ingot_context_reset_states(ingot_context* context) INGOT_WARN_UNUSED;
 
-/* Bytes of arenas and tensors that the context holds now, and the most that it ever held. */
+/* Bytes of arenas and tensors that the context holds now, and the most that it ever held; on a GPU that it runs on, those
+ * of constants and workspaces there too. */
 INGOT_API int64_t ingot_context_memory_in_use(const ingot_context* context);
 INGOT_API int64_t ingot_context_memory_peak(const ingot_context* context);
 
