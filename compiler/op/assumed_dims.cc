@@ -393,9 +393,13 @@ void Arg(Assumptions& a) {
 }
 void Take(Assumptions& a) { a.HasElements({0, a.Axis("axis")}); }
 
-// Something is resized to something; axes that are not resized keep their lengths.
+// Something is resized to something; axes that are not resized keep their lengths. Scales are as many as axes.
 void Resize(Assumptions& a) {
   const Dims* size = a.ShapeArgument(1);
+  if (a.num_operands() > 2 && a.is_tensor(2)) {
+    const std::optional<std::vector<int64_t>> axes = IntsAttr(a.call(), "axes");
+    a.Is(a.dims(2)[0], ir::Int64(static_cast<int64_t>(axes ? axes->size() : a.rank(0))));
+  }
   if (size == nullptr) return;
   const std::optional<std::vector<int64_t>> axes = IntsAttr(a.call(), "axes");
   for (size_t i = 0; i < size->size(); ++i) {

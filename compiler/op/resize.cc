@@ -69,13 +69,24 @@ Result<std::vector<double>> Numbers(const ir::Call& call, const char* attr, size
 }
 
 // The third argument, which may be absent: pairs of lengths, of whose quotients the scale of all axes is the least, or
-// the greatest.
+// the greatest; or a tensor of floats, the scales of the axes.
 struct ResizeCall {
   std::vector<topi::ResizeAxis> axes;
   topi::ResizeMode mode;
   Dims ratios;
   bool takes_greatest = false;
+  bool has_scale_tensor = false;
 };
+Status CheckScaleTensor(const ir::Call& call, size_t num_axes) {
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorType scales, TensorArg(call, 2));
+  const bool has_other_length = scales->dims && !scales->dims->empty() && ir::AsConstInt(scales->dims->front()) &&
+                                !ir::IsConstInt(scales->dims->front(), static_cast<int64_t>(num_axes));
+  if ((scales->dtype && !scales->dtype->is_floating()) || (scales->rank >= 0 && scales->rank != 1) ||
+      has_other_length) {
+    return OpError(call, "scales: expected " + std::to_string(num_axes) + " floats, got " + Describe(scales));
+  }
+  return Status();
+}
 Result<ResizeCall> ReadResize(const ir::Call& call, int rank) {
   ResizeCall resize;
   INGOT_ASSIGN_OR_RETURN(const std::vector<int> axes, NormalizeAxes(call, IntsAttr(call, "axes"), rank));
@@ -106,7 +117,11 @@ Result<ResizeCall> ReadResize(const ir::Call& call, int rank) {
     return OpError(call, "policy: expected \"not_larger\" or \"not_smaller\", got \"" + policy + "\"");
   }
   resize.takes_greatest = policy == "not_smaller";
-  if (call->args.size() > 2) {
+  if (call->args.size() > 2 && ir::As<ir::TensorTypeNode>(call->args[2]->type) != nullptr) {
+    resize.has_scale_tensor = true;
+    INGOT_RETURN_IF_ERROR(CheckScaleTensor(call, axes.size()));
+    if (!scales.empty()) return OpError(call, "scales: there are two of each axis");
+  } else if (call->args.size() > 2) {
     INGOT_ASSIGN_OR_RETURN(std::optional<Dims> ratios, ShapeArg(call, 2));
     if (!ratios || ratios->empty() || ratios->size() % 2 != 0 || !scales.empty()) {
       return OpError(call, "ratios: expected pairs of lengths, without scales");
@@ -167,25 +182,29 @@ std::vector<Tap> TapsAt(double place, Interpolation interpolation, double cubic_
   return taps;
 }
 
-double PlaceOf(double x, const topi::ResizeAxis& axis, Coordinates coordinates, double in, double out) {
-  const double scale = axis.scale.value_or(0);
-  const auto scaled = [&](double place) { return axis.scale ? place / scale : place * in / out; };
+// In float or in double.
+template <typename F>
+F PlaceOf(F x, const topi::ResizeAxis& axis, Coordinates coordinates, F in, F out) {
+  const auto scale = static_cast<F>(axis.scale.value_or(0));
+  const F half = 0.5;
+  const auto scaled = [&](F place) { return axis.scale ? place / scale : place * in / out; };
+  const auto begin = static_cast<F>(axis.roi_begin), end = static_cast<F>(axis.roi_end);
   switch (coordinates) {
     case Coordinates::kHalfPixel:
-      return scaled(x + 0.5) - 0.5;
+      return scaled(x + half) - half;
     case Coordinates::kHalfPixelSymmetric:
-      return (axis.scale ? in / 2 * (1 - out / (scale * in)) : 0) + scaled(x + 0.5) - 0.5;
+      return (axis.scale ? in * half * (1 - out / (scale * in)) : 0) + (scaled(x + half) - half);
     case Coordinates::kPytorchHalfPixel:
-      return out > 1 ? scaled(x + 0.5) - 0.5 : 0;
+      return out > 1 ? scaled(x + half) - half : 0;
     case Coordinates::kAlignCorners:
       return out > 1 ? x * (in - 1) / ((axis.scale ? scale * in : out) - 1) : 0;
     case Coordinates::kAsymmetric:
       return scaled(x);
     case Coordinates::kTfHalfPixelForNn:
-      return scaled(x + 0.5);
+      return scaled(x + half);
     case Coordinates::kTfCropAndResize:
-      if (out <= 1) return 0.5 * (axis.roi_begin + axis.roi_end) * (in - 1);
-      return axis.roi_begin * (in - 1) + x * (axis.roi_end - axis.roi_begin) * (in - 1) / (out - 1);
+      if (out <= 1) return half * (begin + end) * (in - 1);
+      return begin * (in - 1) + x * (end - begin) * (in - 1) / (out - 1);
   }
   INGOT_UNREACHABLE();
 }
@@ -227,7 +246,10 @@ Result<std::vector<ReferenceTensor>> ReferenceResize(const ir::Call& call, std::
     const double own = length(i) / length(i + 1);
     if (!scale || (resize.takes_greatest ? own > *scale : own < *scale)) scale = own;
   }
+  const bool is_narrow = resize.ratios.empty();  // unless lengths alone say the scale, which is exact then
   for (topi::ResizeAxis& axis : resize.axes) axis.scale = scale ? scale : axis.scale;
+  for (size_t i = 0; resize.has_scale_tensor && i < resize.axes.size(); ++i)
+    resize.axes[i].scale = GetNumber(inputs[1], static_cast<int64_t>(i));
   const topi::ResizeMode& mode = resize.mode;
   ReferenceTensor out = NewReference(x.dtype, dims);
   ForEachIndex(dims, [&](const Index& at, int64_t flat) {
@@ -237,11 +259,16 @@ Result<std::vector<ReferenceTensor>> ReferenceResize(const ir::Call& call, std::
       const bool takes_part = mode.coordinates == Coordinates::kTfCropAndResize && !axis.takes_all();
       if (!takes_part && x.dims[axis.axis] == dims[axis.axis] && axis.scale.value_or(1) == 1) continue;
       const auto in = static_cast<double>(x.dims[axis.axis]);
-      const double place =
-          PlaceOf(static_cast<double>(at[axis.axis]), axis, mode.coordinates, in, static_cast<double>(dims[axis.axis]));
+      const auto x_place = static_cast<double>(at[axis.axis]), length = static_cast<double>(dims[axis.axis]);
+      double place = PlaceOf<double>(x_place, axis, mode.coordinates, in, length);
       is_inside = is_inside && place >= 0 && place <= in - 1;
       std::vector<Tap> taps;
       if (mode.interpolation == Interpolation::kNearest) {
+        if (is_narrow && axis.scale) {
+          const auto narrow = [](double value) { return static_cast<float>(value); };
+          place =
+              static_cast<double>(PlaceOf<float>(narrow(x_place), axis, mode.coordinates, narrow(in), narrow(length)));
+        }
         taps = {{static_cast<int64_t>(RoundPlace(place, mode.rounding)), 1.0}};
       } else {
         taps = TapsAt(place, mode.interpolation, mode.cubic_alpha);
@@ -274,7 +301,12 @@ te::Tensor DefineResize(const TeArgs& args) {
     const ir::PrimExpr own = length(i) / length(i + 1);
     scale = scale == nullptr ? own : resize.takes_greatest ? ir::Max(scale, own) : ir::Min(scale, own);
   }
-  for (topi::ResizeAxis& axis : resize.axes) axis.ratio = scale;
+  for (size_t i = 0; i < resize.axes.size(); ++i) {
+    resize.axes[i].ratio = resize.has_scale_tensor
+                               ? ir::Cast(DataType::Float(64), args.input(1)({ir::Int64(static_cast<int64_t>(i))}))
+                               : scale;
+    resize.axes[i].is_given = resize.has_scale_tensor;
+  }
   return topi::Resize(args.input(0), resize.axes, resize.mode, args.out_dims());
 }
 

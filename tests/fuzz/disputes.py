@@ -45,7 +45,7 @@ AVOIDED = [
     ("ConvTranspose", "auto_pad SAME_* of a kernel shorter than its stride: the specification gives input * stride "
      "elements, ONNX Runtime fewer"),
     ("Slice", "a negative step that begins below -dim, and the least integer as its end: ONNX Runtime, onnx.reference "
-     "and numpy all differ; tests/acceptance/legal_models.py has the case that the specification decides"),
+     "and numpy all differ; tests/acceptance/legal_resizes.py has the case that the specification decides"),
     ("Softmax LogSoftmax Hardmax", "before opset 13 in dtypes that ONNX Runtime lacks: onnx.reference knows the newer "
      "meaning of the axis alone"),
     ("MaxPool AveragePool LpPool", "windows longer than the padded data: ONNX Runtime rounds towards zero there"),

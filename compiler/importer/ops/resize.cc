@@ -62,6 +62,7 @@ struct Sizes {
   // least or the greatest.
   std::vector<PrimExpr> ratios = {};
   std::string policy = {};
+  Expr scale_tensor = nullptr;  // scales that run time knows alone
 };
 
 Result<Sizes> SizesFromScales(const NodeImporter& node, std::vector<int64_t> axes, std::vector<double> scales) {
@@ -74,6 +75,62 @@ Result<Sizes> SizesFromScales(const NodeImporter& node, std::vector<int64_t> axe
     INGOT_ASSIGN_OR_RETURN(dim, Scaled(node, dim, scales[i]));
   }
   return Sizes{std::move(axes), std::move(scales), std::move(dims)};
+}
+
+// Scales that data decide. Lengths are float32 products rounded down, as those of scales that are numbers. Axes whose
+// scale is known to be 1 are left out.
+Result<Sizes> SizesFromData(const NodeImporter& node, size_t input, const std::vector<int64_t>& all_axes) {
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(input));
+  INGOT_ASSIGN_OR_RETURN(Expr scales, node.Input(input));
+  const auto count = static_cast<int64_t>(all_axes.size());
+  if (type->rank != 1 || !type->dims || !type->dtype->is_floating()) return node.Unsupported("scales of any number");
+  if (!ir::IsConstInt(type->dims->front(), count)) {
+    if (ir::AsConstInt(type->dims->front())) return node.Invalid("expected " + std::to_string(count) + " scales");
+    scales = WithDims(node, std::move(scales), {ir::Int64(count)});
+  }
+  const std::optional<ShapeValue> known = node.Known(input);
+  const auto is_one = [&](size_t i) {
+    const auto* number = known ? ir::As<ir::FloatImmNode>(known->elements[i]) : nullptr;
+    return number != nullptr && number->value == 1;
+  };
+  Sizes sizes{{}, {}, in};
+  std::vector<int64_t> places;
+  std::vector<PrimExpr> lengths;
+  for (size_t i = 0; i < all_axes.size(); ++i) {
+    if (is_one(i)) continue;
+    sizes.axes.push_back(all_axes[i]);
+    places.push_back(static_cast<int64_t>(i));
+    lengths.push_back(in[static_cast<size_t>(all_axes[i])]);
+  }
+  if (static_cast<int64_t>(places.size()) < count) {
+    const Expr numbers = ConstantOf(DataType::Int(64), {static_cast<int64_t>(places.size())}, places);
+    INGOT_ASSIGN_OR_RETURN(scales, node.Bind("take", {scales, numbers}, {{"axis", int64_t{0}}}));
+  }
+  sizes.scale_tensor = scales;
+  const DataType narrow = DataType::Float(32), index = DataType::Int(64);
+  INGOT_ASSIGN_OR_RETURN(Expr resized, node.Bind("shape_to_tensor", {ShapeOf(std::move(lengths))}));
+  INGOT_ASSIGN_OR_RETURN(resized, CastTo(node, resized, narrow));
+  INGOT_ASSIGN_OR_RETURN(scales, CastTo(node, scales, narrow));
+  INGOT_ASSIGN_OR_RETURN(resized, node.Bind("multiply", {resized, scales}));
+  INGOT_ASSIGN_OR_RETURN(resized, node.Bind("floor", {resized}));
+  INGOT_ASSIGN_OR_RETURN(resized, CastTo(node, resized, index));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> named, node.NameElements(resized));
+  for (size_t i = 0; i < named.size(); ++i) sizes.dims[static_cast<size_t>(sizes.axes[i])] = named[i];
+  return sizes;
+}
+
+// Scales of an input, numbers or not; none where it is left out or empty.
+Result<std::optional<Sizes>> SizesFromInput(const NodeImporter& node, size_t input, const std::vector<int64_t>& axes) {
+  const std::optional<ShapeValue> known = node.Known(input);
+  if (!node.HasInput(input) || (known && known->elements.empty())) return std::optional<Sizes>();
+  if (!known || !known->is_constant()) {
+    INGOT_ASSIGN_OR_RETURN(Sizes sizes, SizesFromData(node, input, axes));
+    return std::optional<Sizes>(std::move(sizes));
+  }
+  INGOT_ASSIGN_OR_RETURN(std::vector<double> scales, ConstantNumbers(node, input, "scales"));
+  INGOT_ASSIGN_OR_RETURN(Sizes sizes, SizesFromScales(node, axes, std::move(scales)));
+  return std::optional<Sizes>(std::move(sizes));
 }
 
 // The same scale for all axes, so that no length, or none of them, is greater than what is asked for. The least of
@@ -162,23 +219,26 @@ Outputs ResizeTo(const NodeImporter& node, Sizes sizes, ir::Attrs attrs) {
     args.push_back(ShapeOf(std::move(sizes.ratios)));
     attrs = attrs.With("policy", sizes.policy);
   }
+  if (sizes.scale_tensor != nullptr) args.push_back(sizes.scale_tensor);
   return One(node.Call("image.resize", std::move(args), attrs));
 }
 
 // Until opset 10 coordinates are those of the asymmetric mode, and nearest rounds down.
 Outputs ResizeByScales(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
-  INGOT_ASSIGN_OR_RETURN(std::vector<double> scales, ConstantNumbers(node, 1, "scales"));
+  std::vector<int64_t> axes;
+  for (size_t i = 0; i < in.size(); ++i) axes.push_back(static_cast<int64_t>(i));
+  std::optional<Sizes> sizes;
   if (const OnnxAttribute* attribute = node.FindAttr("scales")) {  // Upsample until opset 8
     const auto* values = std::get_if<std::vector<float>>(&attribute->value);
     if (values == nullptr) return node.Invalid("attribute \"scales\": expected floats");
-    scales.assign(values->begin(), values->end());
+    INGOT_ASSIGN_OR_RETURN(sizes, SizesFromScales(node, std::move(axes), {values->begin(), values->end()}));
+  } else {
+    INGOT_ASSIGN_OR_RETURN(sizes, SizesFromInput(node, 1, axes));
   }
-  std::vector<int64_t> axes;
-  for (size_t i = 0; i < in.size(); ++i) axes.push_back(static_cast<int64_t>(i));
-  INGOT_ASSIGN_OR_RETURN(Sizes sizes, SizesFromScales(node, std::move(axes), std::move(scales)));
+  if (!sizes) return node.Invalid("there are no scales");
   INGOT_ASSIGN_OR_RETURN(const std::string method, Method(node, "nearest"));
-  return ResizeTo(node, std::move(sizes),
+  return ResizeTo(node, *std::move(sizes),
                   {{"method", method}, {"coordinate_transformation_mode", "asymmetric"}, {"rounding_method", "floor"}});
 }
 
@@ -204,10 +264,10 @@ Outputs Resize(const NodeImporter& node) {
   for (int64_t& axis : axes) {
     INGOT_ASSIGN_OR_RETURN(axis, NormaliseAxis(node, axis, rank));
   }
-  INGOT_ASSIGN_OR_RETURN(std::vector<double> scales, ConstantNumbers(node, 2, "scales"));
+  INGOT_ASSIGN_OR_RETURN(std::optional<Sizes> by_scales, SizesFromInput(node, 2, axes));
   Sizes sizes;
-  if (!scales.empty()) {
-    INGOT_ASSIGN_OR_RETURN(sizes, SizesFromScales(node, axes, std::move(scales)));
+  if (by_scales) {
+    sizes = *std::move(by_scales);
   } else {
     INGOT_ASSIGN_OR_RETURN(sizes, SizesFromLengths(node, axes));
   }
@@ -219,6 +279,7 @@ Outputs Resize(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const double outside, node.Float("extrapolation_value", 0));
   INGOT_ASSIGN_OR_RETURN(const bool antialiased, IsAntialiased(node, sizes, method));
   if (antialiased) {
+    if (sizes.scale_tensor != nullptr) return node.Unsupported("antialias by scales that are not constant");
     INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
     return One(ResizeAntialiased(node, std::move(x), sizes.axes, sizes.scales, sizes.dims,
                                  {method, places, alpha, exclude != 0, sizes.ratios, sizes.policy}));

@@ -20,39 +20,42 @@ PrimExpr Ceil(PrimExpr x) { return ir::CallIntrinsic(ir::Intrinsic::kCeil, {std:
 PrimExpr Int(PrimExpr x) { return ir::Cast(DataType::Int(64), std::move(x)); }
 PrimExpr Clamp(PrimExpr x, const PrimExpr& extent) { return ir::Max(ir::Min(std::move(x), extent - 1), ir::Int64(0)); }
 
-// The place of the input, in float64, that place x of the result stands for.
+// The place of the input that place x of the result stands for, computed in this dtype of floats.
 PrimExpr Place(const PrimExpr& x, const ResizeAxis& axis, Coordinates coordinates, const PrimExpr& in,
-               const PrimExpr& out) {
+               const PrimExpr& out, DataType dtype = kDouble) {
+  const auto number = [&](double value) { return ir::FloatImm(dtype, value); };
+  const auto cast = [&](const PrimExpr& value) { return ir::Cast(dtype, value); };
   // A ratio of lengths is divided by last, so that places that are whole numbers come out exactly.
-  const PrimExpr scale = axis.scale ? D(*axis.scale) : axis.ratio;
+  const PrimExpr scale = axis.scale ? number(*axis.scale) : axis.ratio != nullptr ? cast(axis.ratio) : nullptr;
   const auto scaled = [&](const PrimExpr& place) {
-    return scale != nullptr ? place / scale : place * Double(in) / Double(out);
+    return scale != nullptr ? place / scale : place * cast(in) / cast(out);
   };
-  const PrimExpr half_pixel = scaled(Double(x) + D(0.5)) - D(0.5);
+  const PrimExpr half_pixel = scaled(cast(x) + number(0.5)) - number(0.5);
   const PrimExpr is_one = ir::Equal(out, ir::Int64(1));
-  const PrimExpr steps = Double(ir::Max(out - 1, ir::Int64(1)));
+  const PrimExpr steps = cast(ir::Max(out - 1, ir::Int64(1)));
   switch (coordinates) {
     case Coordinates::kHalfPixel:
       return half_pixel;
     case Coordinates::kHalfPixelSymmetric: {
       if (scale == nullptr) return half_pixel;
-      const PrimExpr rounded = Double(out) / (scale * Double(in));
-      return half_pixel + Double(in) * D(0.5) * (D(1) - rounded);
+      const PrimExpr rounded = cast(out) / (scale * cast(in));
+      return half_pixel + cast(in) * number(0.5) * (number(1) - rounded);
     }
     case Coordinates::kPytorchHalfPixel:
-      return ir::Select(is_one, D(0), half_pixel);
+      return ir::Select(is_one, number(0), half_pixel);
     case Coordinates::kAlignCorners:
-      if (scale == nullptr) return Double(x) * Double(in - 1) / steps;
+      if (scale == nullptr) return cast(x) * cast(in - 1) / steps;
       // As in ONNX's reference, the length is in * scale before it is rounded down.
-      return ir::Select(is_one, D(0), Double(x) * Double(in - 1) / (scale * Double(in) - D(1)));
+      return ir::Select(is_one, number(0), cast(x) * cast(in - 1) / (scale * cast(in) - number(1)));
     case Coordinates::kAsymmetric:
-      return scaled(Double(x));
+      return scaled(cast(x));
     case Coordinates::kTfHalfPixelForNn:
-      return scaled(Double(x) + D(0.5));
+      return scaled(cast(x) + number(0.5));
     case Coordinates::kTfCropAndResize: {
-      const PrimExpr last = Double(in - 1);
-      const PrimExpr place = D(axis.roi_begin) * last + Double(x) * D(axis.roi_end - axis.roi_begin) * last / steps;
-      return ir::Select(is_one, D(0.5 * (axis.roi_begin + axis.roi_end)) * last, place);
+      const PrimExpr last = cast(in - 1);
+      const PrimExpr place =
+          number(axis.roi_begin) * last + cast(x) * number(axis.roi_end - axis.roi_begin) * last / steps;
+      return ir::Select(is_one, number(0.5 * (axis.roi_begin + axis.roi_end)) * last, place);
     }
   }
   INGOT_UNREACHABLE();
@@ -61,9 +64,9 @@ PrimExpr Place(const PrimExpr& x, const ResizeAxis& axis, Coordinates coordinate
 PrimExpr Round(const PrimExpr& place, Rounding rounding) {
   switch (rounding) {
     case Rounding::kPreferFloor:
-      return Ceil(place - D(0.5));
+      return Ceil(place - ir::FloatImm(place->dtype, 0.5));
     case Rounding::kPreferCeil:
-      return Floor(place + D(0.5));
+      return Floor(place + ir::FloatImm(place->dtype, 0.5));
     case Rounding::kFloor:
       return Floor(place);
     case Rounding::kCeil:
@@ -109,9 +112,11 @@ struct TapTables {
 
 TapTables MakeTables(const ResizeAxis& axis, const ResizeMode& mode, const PrimExpr& in, const PrimExpr& out,
                      DataType dtype) {
+  const bool is_narrow = mode.interpolation == Interpolation::kNearest && axis.has_narrow_scale();
+  const DataType places = is_narrow ? DataType::Float(32) : kDouble;
   const auto table = [&](const char* name, const std::function<PrimExpr(const PrimExpr& place)>& fn) {
     return te::Compute(
-        {out}, [&](const te::Indices& i) { return fn(Place(i[0], axis, mode.coordinates, in, out)); }, name);
+        {out}, [&](const te::Indices& i) { return fn(Place(i[0], axis, mode.coordinates, in, out, places)); }, name);
   };
   TapTables tables;
   if (mode.interpolation == Interpolation::kNearest) {
@@ -316,7 +321,7 @@ te::Tensor GridSample(const te::Tensor& x, const te::Tensor& grid, Interpolation
         PrimExpr outside = ir::BoolImm(false);
         for (size_t axis = 0; axis < rank; ++axis) {
           const PrimExpr position = position_of(axis, i);
-          outside = ir::Or(outside, ir::Or(position < D(0), position > Double(x.shape()[2 + axis]) - D(1)));
+          outside = ir::Or(outside, ir::Or(position<D(0), position> Double(x.shape()[2 + axis]) - D(1)));
         }
         return ir::Cast(dtype, ir::Select(outside, D(0), weight));
       },

@@ -1,5 +1,7 @@
 // Tensor expressions of resampling: resize along axes, and sampling at the places of a grid. Coordinates are computed
-// in float64, weights and sums in float32 for narrow floats.
+// in float64, weights and sums in float32 for narrow floats. The nearest neighbours of scales are found in float32, as
+// ONNX Runtime and ONNX's reference do: a scale of 33/9 is rounded, and in float64 place 11 of the result would lie
+// below 3.
 #pragma once
 
 #include <optional>
@@ -28,9 +30,12 @@ struct ResizeAxis {
   size_t axis;
   std::optional<double> scale;  // out / in where it is not given
   PrimExpr ratio = nullptr;     // the scale, in float64, where run time knows it alone
+  bool is_given = false;        // the ratio is a scale that was given, no quotient of lengths
   double roi_begin = 0;
   double roi_end = 1;
   bool takes_all() const { return roi_begin == 0 && roi_end == 1; }
+  // Whether the nearest neighbours of places are found in float32.
+  bool has_narrow_scale() const { return scale.has_value() || is_given; }
 };
 struct ResizeMode {
   Interpolation interpolation;

@@ -408,6 +408,18 @@ void ResizeCases(CaseBuilder& b) {
     b.Add("image.resize", policy, {Data(kF32, {1, 1, 4, 8})}, spatial.With("method", "linear").With("policy", policy),
           Then({ShapeOf(size), ShapeOf({3, 4, 8, 8})}));
   }
+  // Scales as a tensor; of 33/9 in float32 place 11 lies at 3.
+  const auto by_scales = [](const IntList& size) -> Arguments {
+    return [size](const std::vector<ir::Expr>& inputs) {
+      return std::vector<ir::Expr>{inputs[0], ShapeOf(size), inputs[1]};
+    };
+  };
+  b.Add("image.resize", "scale_tensor", {Data(kF32, {1, 2, 5, 4}), Of(kF32, {2}, {1.5, 0.6})},
+        spatial.With("method", "cubic"), by_scales({1, 2, 7, 2}));
+  const ReferenceTensor thirds = Of(kF32, {1}, {static_cast<double>(33.0F / 9.0F)});
+  b.Add("image.resize", "scale_tensor_nearest", {Data(kF32, {2, 9}), thirds},
+        {{"axes", Ints({1})}, {"coordinate_transformation_mode", "asymmetric"}, {"rounding_method", "floor"}},
+        by_scales({2, 33}));
   resize("all_axes", {2, 3, 2}, {3, 2, 4}, {{"method", "linear"}});
   resize("unchanged", {2, 3}, {2, 3}, {{"method", "linear"}});
   resize("empty", {0, 2, 3}, {0, 2, 6}, {{"axes", Ints({2})}});

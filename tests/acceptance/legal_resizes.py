@@ -1,0 +1,87 @@
+"""Recipes of legal models that resize pictures."""
+import numpy as np
+import onnx
+
+from legal_recipe import Recipe, ints, node, normal
+
+
+def resize_by_a_fraction_of_symbols():
+    nodes = [node("Resize", ["x", "", "s"], ["y"], mode="linear")]
+    return Recipe(nodes, {"x": (["N", 2, "H", "W"], normal(1, 2, 7, 9))},
+                  {"s": np.array([1, 1, 1.5, 0.625], np.float32)})
+
+
+def antialias_to_one_element():
+    """Its place is 0 by the specification, which onnx.reference does not follow."""
+    return Recipe([node("Resize", ["x", "", "scales"], ["y"], mode="cubic", antialias=1,
+                        coordinate_transformation_mode="pytorch_half_pixel")],
+                  {"x": ([1, 1, 1, 3], normal(1, 1, 1, 3))}, {"scales": np.array([1, 1, 1, 0.5], np.float32)}, opset=18)
+
+
+def length_that_float32_rounds_up():
+    """5 * 2.6 is 13, though the float32 next to 2.6 is less."""
+    return Recipe([node("Resize", ["x", "", "scales"], ["y"], mode="linear")],
+                  {"x": ([1, 1, 5], normal(1, 1, 5))}, {"scales": np.array([1, 1, 2.6], np.float32)})
+
+
+def picture(h, w):
+    return (["n", "c", "h", "w"], normal(1, 2, h, w))
+
+
+def by_data(h, w, scales, **attrs):
+    return Recipe([node("Resize", ["x", "", "s"], ["y"], **attrs)],
+                  {"x": picture(h, w), "s": ([4], np.array(scales, np.float32))})
+
+
+def linear_by_scales_of_data():
+    return by_data(5, 7, [1, 1, 1.5, 2.6], mode="linear")
+
+
+def cubic_by_scales_of_data():
+    return by_data(5, 7, [1, 1, 3.3, 0.4], mode="cubic")
+
+
+def nearest_by_scales_of_data():
+    return by_data(6, 9, [1, 1, 0.5, 33 / 9], mode="nearest")
+
+
+def to_nothing_by_scales_of_data():
+    return by_data(3, 7, [1, 1, 0.25, 2], mode="linear")
+
+
+def one_axis_by_a_scale_of_data():
+    return Recipe([node("Resize", ["x", "", "s"], ["y"], mode="linear", axes=[2])],
+                  {"x": ([1, 2, "h"], normal(1, 2, 5)), "s": (["k"], np.array([3.7], np.float32))}, opset=19)
+
+
+def quotients_of_lengths(opset, resize):
+    """The scales that bring a picture to the size of another one, as exporters spell them out."""
+    nodes = []
+    for name in ("x", "t"):
+        nodes += [node("Shape", [name], [f"{name}_shape"]),
+                  node("Slice", [f"{name}_shape"], [f"{name}_lengths"], starts=[2], ends=[4]) if opset < 10 else
+                  node("Slice", [f"{name}_shape", "two", "four"], [f"{name}_lengths"]),
+                  node("Cast", [f"{name}_lengths"], [f"{name}_floats"], to=1)]
+    nodes += [node("Div", ["t_floats", "x_floats"], ["r"]), node("Concat", ["ones", "r"], ["s"], axis=0), resize]
+    bounds = {} if opset < 10 else {"two": ints(2), "four": ints(4)}
+    return Recipe(nodes, {"x": picture(49, 9), "t": (["n", "c", "h2", "w2"], normal(1, 2, 60, 33))},
+                  {"ones": np.ones(2, np.float32), **bounds}, opset=opset)
+
+
+def upsample_by_quotients_of_lengths():
+    return quotients_of_lengths(9, node("Upsample", ["x", "s"], ["y"], mode="nearest"))
+
+
+def old_resize_by_quotients_of_lengths():
+    return quotients_of_lengths(10, node("Resize", ["x", "s"], ["y"], mode="linear"))
+
+
+def resize_by_quotients_of_lengths():
+    return quotients_of_lengths(13, node("Resize", ["x", "", "s"], ["y"], mode="linear"))
+
+
+def places_that_float32_finds():
+    """Place 11 of 33 lies at 3 of 9, not below it, though the scale is rounded."""
+    return Recipe([node("Resize", ["x", "", "s"], ["y"], mode="nearest", nearest_mode="floor",
+                        coordinate_transformation_mode="asymmetric")],
+                  {"x": ([1, 1, 9], normal(1, 1, 9))}, {"s": np.array([1, 1, 33 / 9], np.float32)})
