@@ -6,6 +6,7 @@
 #include <map>
 
 #include "tests/cuda_standin/decoder.h"
+#include "tests/cuda_standin/golden_launches.h"
 #include "tests/cuda_standin/instruction_table.h"
 #include "tests/cuda_standin/ptx_parser.h"
 #include "tests/cuda_standin/special_registers.h"
@@ -28,6 +29,7 @@ int64_t AlignedTo(int64_t offset, int64_t align) { return (offset + align - 1) /
 }  // namespace
 
 struct Machine::LoadedModule {
+  std::string text;
   Module module;
   Symbols symbols;
   std::vector<Program> programs;  // per function; empty where it has no body
@@ -141,6 +143,7 @@ Result<ModuleId> Machine::LoadModule(std::string_view text) {
   INGOT_ASSIGN_OR_RETURN(Module module, ParsePtx(text));
   INGOT_RETURN_IF_ERROR(CheckTarget(module.target, options_.sm));
   auto loaded = std::make_unique<LoadedModule>();
+  loaded->text = text;
   loaded->module = std::move(module);
   Symbols& symbols = loaded->symbols;
   // Shared memory: every function may be called by every kernel, so that all share one layout.
@@ -318,6 +321,8 @@ Result<LaunchCounts> Machine::Launch(ModuleId module, std::string_view kernel, c
     params.insert(params.end(), arguments.values()[k].begin(), arguments.values()[k].end());
   }
 
+  GoldenLaunches* const golden = GoldenLaunches::Get();
+  const GoldenLaunches::Snapshot before = golden != nullptr ? GoldenLaunches::Take(memory_) : GoldenLaunches::Snapshot();
   LaunchCounts counts;
   std::map<MemoryBlock*, std::vector<uint8_t>> first_results;
   const char* difference = nullptr;
@@ -368,6 +373,10 @@ Result<LaunchCounts> Machine::Launch(ModuleId module, std::string_view kernel, c
     if (last) break;
   }
   if (!failure.ok()) return failure;
+  if (golden != nullptr) {
+    INGOT_RETURN_IF_ERROR(
+        golden->Check({loaded->text, kernel, config, arguments.values(), loaded->blocks}, before, memory_));
+  }
   return counts;
 }
 
