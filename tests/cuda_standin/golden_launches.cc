@@ -25,7 +25,9 @@ std::optional<Place> FindPlace(const GoldenLaunches::Snapshot& blocks, const std
   return {};
 }
 
-std::span<const std::byte> BytesOf(const void* data, size_t size) { return {static_cast<const std::byte*>(data), size}; }
+std::span<const std::byte> BytesOf(const void* data, size_t size) {
+  return {static_cast<const std::byte*>(data), size};
+}
 
 // What the launch starts from, whatever its addresses are.
 std::string KeyOf(const LaunchedKernel& launch, const GoldenLaunches::Snapshot& before) {

@@ -333,9 +333,11 @@ TEST_CASE("ptx instructions: bits") {
     });
     Check(std::string("bfe.") + t, ParseType(t), {ParseType(t), Type::kU32, Type::kU32},
           [=](uint64_t a, uint64_t b, uint64_t c) {
-            const auto position = static_cast<int>(b & 255), length = static_cast<int>(c & 255);
-            // The manual's pseudo-code.
-            const uint64_t sign = !is_signed || length == 0 ? 0 : a >> std::min(position + length - 1, width - 1) & 1;
+            // The manual's pseudo-code, but of 64 bits a GPU takes position and length as they are.
+            const uint64_t read = width == 64 ? 0xffffffff : 255;
+            const auto position = static_cast<int64_t>(b & read), length = static_cast<int64_t>(c & read);
+            const uint64_t sign =
+                !is_signed || length == 0 ? 0 : a >> std::min<int64_t>(position + length - 1, width - 1) & 1;
             uint64_t d = 0;
             for (int k = 0; k < width; ++k)
               d |= (k < length && position + k < width ? a >> (position + k) & 1 : sign) << k;
@@ -415,7 +417,16 @@ TEST_CASE("ptx instructions: float32") {
     });
   }
   Check("div.rn.f32", f32, {f32, f32}, [](uint64_t a, uint64_t b, uint64_t) { return B(F(a) / F(b)); });
-  Check("div.full.f32", f32, {f32, f32}, [](uint64_t a, uint64_t b, uint64_t) { return B(F(a) / F(b)); });
+  // The reciprocal has no denormals.
+  Check("div.approx.f32", f32, {f32, f32}, [](uint64_t a, uint64_t b, uint64_t) {
+    const float x = F(a), y = F(b), scale = std::fabs(y) < 0x1p-126f ? 0x1p24f : 1.0f;
+    return B(x * scale * Ftz(1 / (y * scale)));
+  });
+  // Within two units in the last place, the divisor scaled by powers of two.
+  Check("div.full.f32", f32, {f32, f32}, [](uint64_t a, uint64_t b, uint64_t) {
+    const float x = F(a), y = F(b), scale = std::fabs(y) > 0x1p126f ? 0.25f : std::fabs(y) < 0x1p-126f ? 0x1p24f : 1.0f;
+    return B(x * scale * (1 / (y * scale)));
+  });
   Check("fma.rn.f32", f32, {f32, f32, f32},
         [](uint64_t a, uint64_t b, uint64_t c) { return B(std::fma(F(a), F(b), F(c))); });
   Check("fma.rn.ftz.f32", f32, {f32, f32, f32},
@@ -426,8 +437,9 @@ TEST_CASE("ptx instructions: float32") {
   Check("rcp.approx.ftz.f32", f32, {f32}, [](uint64_t a, uint64_t, uint64_t) { return B(Ftz(1 / Ftz(F(a)))); });
   Check("sqrt.rn.f32", f32, {f32}, [](uint64_t a, uint64_t, uint64_t) { return B(std::sqrt(F(a))); });
   Check("sqrt.approx.f32", f32, {f32}, [](uint64_t a, uint64_t, uint64_t) { return B(std::sqrt(F(a))); });
-  Check("neg.f32", f32, {f32}, [](uint64_t a, uint64_t, uint64_t) { return a ^ 0x80000000; });
-  Check("abs.f32", f32, {f32}, [](uint64_t a, uint64_t, uint64_t) { return a & 0x7fffffff; });
+  const auto nan = [](uint64_t a) { return (a & 0x7fffffff) > 0x7f800000; };
+  Check("neg.f32", f32, {f32}, [=](uint64_t a, uint64_t, uint64_t) { return nan(a) ? 0x7fffffff : a ^ 0x80000000; });
+  Check("abs.f32", f32, {f32}, [=](uint64_t a, uint64_t, uint64_t) { return nan(a) ? 0x7fffffff : a & 0x7fffffff; });
   Check("copysign.f32", f32, {f32, f32},
         [](uint64_t a, uint64_t b, uint64_t) { return (a & 0x80000000) | (b & 0x7fffffff); });
   const auto min_max = [](uint64_t a, uint64_t b, bool max, bool nan) {
@@ -519,8 +531,9 @@ TEST_CASE("ptx instructions: float32") {
 
 TEST_CASE("ptx instructions: float64") {
   const Type f64 = Type::kF64;
-  // Which NaN comes out is left open.
-  const auto same = [&](const std::string& opcode, const std::vector<Type>& from, double (*f)(double, double, double)) {
+  // A NaN comes from the operands in the order of `preferred`, made quiet; without one it is negative.
+  const auto same = [&](const std::string& opcode, const std::vector<Type>& from, double (*f)(double, double, double),
+                        const std::string& preferred = "bca") {
     std::vector<std::vector<uint64_t>> in(3);
     for (const uint64_t a : Corners(f64)) {
       for (const uint64_t b : Corners(f64)) {
@@ -532,7 +545,12 @@ TEST_CASE("ptx instructions: float64") {
       const double want = f(D(in[0][n]), D(in[1][n]), D(in[2][n]));
       CAPTURE(opcode);
       if (want != want) {
-        REQUIRE(D(results[n]) != D(results[n]));
+        uint64_t nan = 0xfff8000000000000;
+        for (size_t k = preferred.size(); k-- > 0;) {
+          const auto operand = static_cast<size_t>(preferred[k] - 'a');
+          if (operand < from.size() && D(in[operand][n]) != D(in[operand][n])) nan = in[operand][n] | uint64_t{1} << 51;
+        }
+        REQUIRE(results[n] == nan);
       } else {
         REQUIRE(results[n] == B(want));
       }
@@ -541,11 +559,18 @@ TEST_CASE("ptx instructions: float64") {
   same("add.f64", {f64, f64}, [](double a, double b, double) { return a + b; });
   same("sub.rn.f64", {f64, f64}, [](double a, double b, double) { return a - b; });
   same("mul.f64", {f64, f64}, [](double a, double b, double) { return a * b; });
-  same("div.rn.f64", {f64, f64}, [](double a, double b, double) { return a / b; });
+  same(
+      "div.rn.f64", {f64, f64}, [](double a, double b, double) { return a / b; }, "ab");
   same("fma.rn.f64", {f64, f64, f64}, [](double a, double b, double c) { return std::fma(a, b, c); });
   same("mad.rn.f64", {f64, f64, f64}, [](double a, double b, double c) { return std::fma(a, b, c); });
   same("rcp.rn.f64", {f64}, [](double a, double, double) { return 1 / a; });
-  same("rcp.approx.ftz.f64", {f64}, [](double a, double, double) { return 1 / a; });
+  // Of the upper half alone, and without denormals.
+  Check("rcp.approx.ftz.f64", f64, {f64}, [](uint64_t a, uint64_t, uint64_t) -> uint64_t {
+    const uint64_t upper = a >> 32 << 32;
+    const double x = D(upper), y = 1 / (std::fabs(x) < 0x1p-1022 ? std::copysign(0.0, x) : x);
+    if (x != x) return upper | uint64_t{1} << 51;
+    return (B(std::fabs(y) < 0x1p-1022 ? std::copysign(0.0, y) : y) + 0x80000000) >> 32 << 32;
+  });
   same("sqrt.rn.f64", {f64}, [](double a, double, double) { return std::sqrt(a); });
   same("rsqrt.approx.f64", {f64}, [](double a, double, double) { return 1 / std::sqrt(a); });
   same("min.f64", {f64, f64}, [](double a, double b, double) {
@@ -554,8 +579,8 @@ TEST_CASE("ptx instructions: float64") {
   same("max.f64", {f64, f64}, [](double a, double b, double) {
     return a != a ? b : b != b ? a : a == b ? (std::signbit(a) ? b : a) : std::max(a, b);
   });
-  Check("neg.f64", f64, {f64}, [](uint64_t a, uint64_t, uint64_t) { return a ^ uint64_t { 1 } << 63; });
-  Check("abs.f64", f64, {f64}, [](uint64_t a, uint64_t, uint64_t) { return a & ~(uint64_t{1} << 63); });
+  same("neg.f64", {f64}, [](double a, double, double) { return -a; });
+  same("abs.f64", {f64}, [](double a, double, double) { return std::fabs(a); });
   Check("copysign.f64", f64, {f64, f64},
         [](uint64_t a, uint64_t b, uint64_t) { return (a & uint64_t{1} << 63) | (b & ~(uint64_t{1} << 63)); });
 }
@@ -639,7 +664,7 @@ TEST_CASE("ptx instructions: float16 and bfloat16") {
     check("tanh.approx", 1, [](double a, double, double) { return std::tanh(a); });
     Check("fma.rn.relu." + t, one, {one, one, one}, [=](uint64_t a, uint64_t b, uint64_t c) {
       const double r = FusedToOdd(WidenBits(bf16, a), WidenBits(bf16, b), WidenBits(bf16, c));
-      return r > 0 ? NarrowBits(bf16, r) : 0;
+      return r > 0 || r != r ? NarrowBits(bf16, r) : 0;
     });
     Check(
         "fma.rn." + t + "x2", two, {two, two},
@@ -652,12 +677,14 @@ TEST_CASE("ptx instructions: float16 and bfloat16") {
         bf16 ? ", 0" : ", 0");
     for (const Type type : {one, two}) {
       const std::string name = TypeName(type);
-      Check("neg." + name, type, {type},
-            [=](uint64_t a, uint64_t, uint64_t) { return (a ^ 0x80008000) & MaskOf(type); });
-      Check("abs." + name, type, {type}, [=](uint64_t a, uint64_t, uint64_t) { return a & 0x7fff7fff; });
-      Check("mov." + name, type, {type}, [](uint64_t a, uint64_t, uint64_t) { return a; });
-      Check("selp." + name, type, {type, type, Type::kPred},
-            [](uint64_t a, uint64_t b, uint64_t c) { return c != 0 ? a : b; });
+      for (const uint64_t change : {0x8000, 0x7fff}) {
+        const auto half = [=](uint64_t a) {
+          const uint64_t x = a & 0xffff;
+          return WidenBits(bf16, x) != WidenBits(bf16, x) ? 0x7fff : change == 0x8000 ? x ^ change : x & change;
+        };
+        Check((change == 0x8000 ? "neg." : "abs.") + name, type, {type},
+              [=](uint64_t a, uint64_t, uint64_t) { return (half(a) | half(a >> 16) << 16) & MaskOf(type); });
+      }
     }
     Check("setp.lt." + t, Type::kPred, {one, one},
           [=](uint64_t a, uint64_t b, uint64_t) -> uint64_t { return WidenBits(bf16, a) < WidenBits(bf16, b); });
@@ -711,7 +738,11 @@ TEST_CASE("ptx instructions: conversions") {
         Check(StrCat({"cvt.", mode, ".", TypeName(to), ".", TypeName(from)}), to, {from},
               [=](uint64_t a, uint64_t, uint64_t) {
                 const double x = FloatValue(from, a);
-                if (x != x) return uint64_t{0};
+                // Not always the zero that the manual has.
+                if (x != x)
+                  return from == Type::kF64 || TypeBytes(to) == 8
+                             ? InRegister(to, IntegerValue(to, uint64_t{1} << (8 * TypeBytes(to) - 1)))
+                             : 0;
                 return InRegister(to, Clamped(to, static_cast<__int128>(std::max(-0x1p100, std::min(0x1p100, g(x))))));
               });
       }
@@ -739,13 +770,26 @@ TEST_CASE("ptx instructions: conversions") {
       Check(StrCat({"cvt", mode, ".", TypeName(to), ".", TypeName(from)}), to, {from},
             [=](uint64_t a, uint64_t, uint64_t) -> uint64_t {
               const double x = FloatValue(from, a);
-              if (to == Type::kF64)
-                return x != x && from == Type::kF64
-                           ? a
-                           : std::bit_cast<uint64_t>(
-                                 x != x
-                                     ? std::copysign(std::nan(""), (a >> (8 * TypeBytes(from) - 1)) != 0 ? -1.0 : 1.0)
-                                     : x);
+              if (x != x && mode.empty() && (to == from || (to == Type::kF32 && from == Type::kBf16)) &&
+                  TypeBytes(to) >= 4) {
+                return a << (to == from ? 0 : 16);  // a move
+              }
+              if (x != x && (to == Type::kF64 || from == Type::kF64)) {  // sign and upper bits stay
+                const auto shape = [](Type type) {
+                  return type == Type::kF64   ? std::pair(11, 52)
+                         : type == Type::kF32 ? std::pair(8, 23)
+                         : type == Type::kF16 ? std::pair(5, 10)
+                                              : std::pair(8, 7);
+                };
+                const auto [in_exponent, in_mantissa] = shape(from);
+                const auto [out_exponent, out_mantissa] = shape(to);
+                const uint64_t mantissa = a & ((uint64_t{1} << in_mantissa) - 1);
+                const int moved = out_mantissa - in_mantissa;
+                const uint64_t sign = a >> (in_exponent + in_mantissa);
+                return sign << (out_exponent + out_mantissa) | ((uint64_t{1} << out_exponent) - 1) << out_mantissa |
+                       (moved > 0 ? mantissa << moved : mantissa >> -moved) | uint64_t{1} << (out_mantissa - 1);
+              }
+              if (to == Type::kF64) return std::bit_cast<uint64_t>(x);
               if (to == Type::kF32) return B(static_cast<float>(x));
               return NarrowBits(to == Type::kBf16, x);
             });
@@ -757,16 +801,16 @@ TEST_CASE("ptx instructions: conversions") {
         [](uint64_t a, uint64_t, uint64_t) { return B(std::nearbyint(F(a))); });
   Check("cvt.sat.f32.f32", Type::kF32, {Type::kF32},
         [](uint64_t a, uint64_t, uint64_t) { return B(F(a) > 0 ? std::min(F(a), 1.0f) : 0.0f); });
-  Check("cvt.rz.f32.f64", Type::kF32, {Type::kF64},
-        [](uint64_t a, uint64_t, uint64_t) -> uint64_t { return RoundTo(kFloatFormat, D(a), Rounding::kZero); });
+  Check("cvt.rz.f32.f64", Type::kF32, {Type::kF64}, [](uint64_t a, uint64_t, uint64_t) -> uint64_t {
+    if (D(a) == D(a)) return RoundTo(kFloatFormat, D(a), Rounding::kZero);
+    return (a >> 32 & 0x80000000) | 0x7fc00000 | (a >> 29 & 0x7fffff);
+  });
   Check("cvt.rp.f32.u32", Type::kF32, {Type::kU32}, [](uint64_t a, uint64_t, uint64_t) -> uint64_t {
     return RoundTo(kFloatFormat, static_cast<double>(a), Rounding::kUp);
   });
   // Ten bits are kept, halves go away from zero; the lower 13 bits are zero.
   Check("cvt.rna.tf32.f32", Type::kB32, {Type::kF32}, [](uint64_t a, uint64_t, uint64_t) -> uint64_t {
-    if ((a & 0x7fffffff) > 0x7f800000) return 0x7fffe000;
-    if ((a & 0x7fffffff) == 0x7f800000) return a;
-    return (a + 0x1000) & 0xffffe000;
+    return ((a & 0x7fffffff) >= 0x7f800000 ? a : a + 0x1000) & 0xffffe000;
   });
   for (const bool bf16 : {false, true}) {
     Check(StrCat({"cvt.rn.", bf16 ? "bf16x2" : "f16x2", ".f32"}), Type::kB32, {Type::kF32, Type::kF32},

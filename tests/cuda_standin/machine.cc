@@ -322,7 +322,8 @@ Result<LaunchCounts> Machine::Launch(ModuleId module, std::string_view kernel, c
   }
 
   GoldenLaunches* const golden = GoldenLaunches::Get();
-  const GoldenLaunches::Snapshot before = golden != nullptr ? GoldenLaunches::Take(memory_) : GoldenLaunches::Snapshot();
+  const GoldenLaunches::Snapshot before =
+      golden != nullptr ? GoldenLaunches::Take(memory_) : GoldenLaunches::Snapshot();
   LaunchCounts counts;
   std::map<MemoryBlock*, std::vector<uint8_t>> first_results;
   const char* difference = nullptr;

@@ -1,6 +1,5 @@
 // cvt: between all integer and float types, and cvta between spaces. Integers out of range saturate where the manual
-// says so (from floats always, from integers with .sat); a NaN becomes zero. Sources and results may stand in wider
-// registers.
+// says so (from floats always, from integers with .sat). Sources and results may stand in wider registers.
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -74,6 +73,30 @@ __int128 Highest(Type type) {
   return (static_cast<__int128>(1) << (8 * TypeBytes(type) - (IsSigned(type) ? 1 : 0))) - 1;
 }
 
+// What GPUs make of a NaN; which one it is, is not in the manual. As an integer it is zero, or the lowest signed one from
+// float64 and to 64 bits (there the manual says zero, too). From and to float64 and bfloat16 it keeps sign and upper
+// bits.
+uint64_t ConvertNan(const Instruction& i, Type to, Type from, uint64_t bits) {
+  if (!IsFloat(to) && to != Type::kTf32)
+    return from == Type::kF64 || TypeBytes(to) == 8 ? uint64_t{1} << (8 * TypeBytes(to) - 1) : 0;
+  if (i.sat) return 0;
+  const bool plain = !i.to_integer && !i.relu && !i.ftz;
+  if (to == Type::kF32 && from == Type::kF32 && plain) return bits;
+  if (to == Type::kF32 && from == Type::kBf16 && plain) return bits << 16;
+  if (to == Type::kTf32 && i.rounding == Rounding::kNearestAway && plain) return bits >> 13;
+  if (to == Type::kF64 || (from == Type::kF64 && !i.relu)) {
+    if (to == from && plain) return bits;
+    const FloatFormat in = from == Type::kF64 ? FloatFormat{11, 52} : FormatOf(from),
+                      out = to == Type::kF64 ? FloatFormat{11, 52} : FormatOf(to);
+    const uint64_t mantissa = (bits << (64 - in.mantissa_bits)) >> (64 - out.mantissa_bits);
+    const uint64_t sign = bits >> (in.exponent_bits + in.mantissa_bits) & 1;
+    const uint64_t exponent = (uint64_t{1} << out.exponent_bits) - 1;
+    return (sign << out.exponent_bits | exponent) << out.mantissa_bits | mantissa |
+           uint64_t{1} << (out.mantissa_bits - 1);
+  }
+  return RoundTo(FormatOf(to), std::nan(""), i.rounding);
+}
+
 uint64_t ConvertValue(const Instruction& i, Type to, Type from, uint64_t bits) {
   const int from_bits = 8 * TypeBytes(from);
   if (!IsFloat(from)) {
@@ -94,19 +117,19 @@ uint64_t ConvertValue(const Instruction& i, Type to, Type from, uint64_t bits) {
   }
   double value = from == Type::kF64 ? std::bit_cast<double>(bits) : Widen(FormatOf(from), static_cast<uint32_t>(bits));
   const bool single = from == Type::kF32 || to == Type::kF32;
+  if (std::isnan(value)) return ConvertNan(i, to, from, bits) << (to == Type::kTf32 ? 13 : 0);
   if (i.ftz && from == Type::kF32 && std::fabs(value) < 0x1p-126) value = std::copysign(0.0, value);
   if (!IsFloat(to) && to != Type::kTf32) {
-    if (std::isnan(value)) return 0;
     value = RoundToInteger(value, i.rounding);
     if (value <= static_cast<double>(Lowest(to))) return static_cast<uint64_t>(Lowest(to));
     if (value >= static_cast<double>(Highest(to))) return static_cast<uint64_t>(Highest(to));
     return static_cast<uint64_t>(static_cast<__int128>(value));
   }
   if (i.to_integer) value = std::isfinite(value) ? std::copysign(RoundToInteger(value, i.rounding), value) : value;
-  if (i.sat) value = std::isnan(value) ? 0 : std::fmin(std::fmax(value, 0.0), 1.0) + 0.0;
-  if (i.relu) value = std::isnan(value) ? value : std::fmax(value, 0.0) + 0.0;
+  if (i.sat) value = std::fmin(std::fmax(value, 0.0), 1.0) + 0.0;
+  if (i.relu) value = std::fmax(value, 0.0) + 0.0;
   if (to == Type::kF64) return std::bit_cast<uint64_t>(value);
-  if (i.satfinite && !std::isnan(value)) {
+  if (i.satfinite) {
     const double largest =
         Widen(FormatOf(to), (((1u << FormatOf(to).exponent_bits) - 1) << FormatOf(to).mantissa_bits) - 1);
     value = std::fmin(std::fmax(value, -largest), largest);

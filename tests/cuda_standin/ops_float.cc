@@ -1,11 +1,12 @@
 // Float arithmetic. float32 and float64 are computed by the host under the rounding mode of the instruction (this file
 // is compiled with -frounding-math); float16 and bfloat16 exactly or to odd in double, then rounded once. NaN results
-// of float32 and below are the canonical NaN. The approximate functions give the correctly rounded result, which is
-// within what the manual allows.
+// of float32 and below are the canonical NaN, of float64 one of the inputs', as GPUs do it. The approximate functions
+// give the correctly rounded result, which is within what the manual allows.
 #include <bit>
 #include <cfenv>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "tests/cuda_standin/float_formats.h"
 #include "tests/cuda_standin/lane_loops.h"
@@ -51,24 +52,42 @@ float Finish(float value, bool ftz, bool sat) {
   value = Flush(value, ftz);
   return sat ? std::fmin(std::fmax(value, 0.0f), 1.0f) + 0.0f : value;
 }
-double Finish(double value, bool, bool) { return value; }
-float Canonical(float value) { return value == value ? value : kNan; }
+// The result beside the inputs, in the order in which their NaN is preferred.
+template <typename... Inputs>
+float Canonical(float value, Inputs...) {
+  return value == value ? value : kNan;
+}
 double Canonical(double value) { return value; }
+template <typename... Inputs>
+double Canonical(double value, double input, Inputs... others) {
+  if (value == value) return value;
+  if (input != input) return std::bit_cast<double>(std::bit_cast<uint64_t>(input) | uint64_t{1} << 51);
+  return Canonical(value, others...);
+}
 
 // d = f(inputs), with flushing and saturation where the instruction has them.
 template <typename T, typename F>
 void Map1(Warp& w, const Instruction& i, uint32_t mask, F f) {
   const bool ftz = i.ftz, sat = i.sat;
   RoundingScope scope(i.rounding);
-  if (!ftz && !sat) return Map<T, T>(w, i, mask, [=](T a) -> T { return Canonical(f(a)); });
-  Map<T, T>(w, i, mask, [=](T a) -> T { return Finish(f(Flush(a, ftz)), ftz, sat); });
+  if constexpr (std::is_same_v<T, float>) {
+    if (ftz || sat) return Map<T, T>(w, i, mask, [=](T a) -> T { return Finish(f(Flush(a, ftz)), ftz, sat); });
+  }
+  Map<T, T>(w, i, mask, [=](T a) -> T { return Canonical(f(a), a); });
 }
-template <typename T, typename F>
+template <typename T, bool first_nan = false, typename F>
 void Map2(Warp& w, const Instruction& i, uint32_t mask, F f) {
   const bool ftz = i.ftz, sat = i.sat;
   RoundingScope scope(i.rounding);
-  if (!ftz && !sat) return Map<T, T, T>(w, i, mask, [=](T a, T b) -> T { return Canonical(f(a, b)); });
-  Map<T, T, T>(w, i, mask, [=](T a, T b) -> T { return Finish(f(Flush(a, ftz), Flush(b, ftz)), ftz, sat); });
+  if constexpr (std::is_same_v<T, float>) {
+    if (ftz || sat) {
+      return Map<T, T, T>(w, i, mask, [=](T a, T b) -> T { return Finish(f(Flush(a, ftz), Flush(b, ftz)), ftz, sat); });
+    }
+  }
+  Map<T, T, T>(w, i, mask, [=](T a, T b) -> T {
+    const T result = f(a, b);
+    return first_nan ? Canonical(result, a, b) : Canonical(result, b, a);
+  });
 }
 
 template <typename T>
@@ -85,11 +104,31 @@ void Multiply(Warp& w, const Instruction& i, uint32_t mask) {
 }
 template <typename T>
 void Divide(Warp& w, const Instruction& i, uint32_t mask) {
-  Map2<T>(w, i, mask, [](T a, T b) { return a / b; });
+  Map2<T, true>(w, i, mask, [](T a, T b) { return a / b; });
+}
+// a * (1 / b), the reciprocal without denormals, b scaled where they would be needed: .full at both ends, .approx below
+// alone, nothing of what .ftz flushes.
+void DivideApproximately(Warp& w, const Instruction& i, uint32_t mask) {
+  const bool ftz = i.ftz, full = i.variant == 1;
+  Map2<float>(w, i, mask, [=](float a, float b) {
+    if (full && std::fabs(b) > 0x1p126f) a = Flush(a * 0.25f, ftz), b *= 0.25f;
+    if (!ftz && !(std::fabs(b) >= 0x1p-126f)) a *= 0x1p24f, b *= 0x1p24f;
+    return a * Flush(1 / b);
+  });
 }
 template <typename T>
 void Reciprocal(Warp& w, const Instruction& i, uint32_t mask) {
   Map1<T>(w, i, mask, [](T a) { return T{1} / a; });
+}
+// rcp.approx.ftz.f64 knows the upper halves alone.
+void ReciprocalOfUpperHalf(Warp& w, const Instruction& i, uint32_t mask) {
+  Map<uint64_t, uint64_t>(w, i, mask, [](uint64_t bits) {
+    constexpr uint64_t kUpper = ~uint64_t{0} << 32, kExponent = uint64_t{0x7ff} << 52, kSign = uint64_t{1} << 63;
+    const auto flushed = [](uint64_t x) { return (x & kExponent) == 0 ? x & kSign : x; };
+    if ((bits & ~kSign) > kExponent) return (bits | uint64_t{1} << 51) & kUpper;
+    const auto result = std::bit_cast<uint64_t>(1 / std::bit_cast<double>(flushed(bits & kUpper)));
+    return flushed((result + (uint64_t{1} << 31)) & kUpper);
+  });
 }
 template <typename T>
 void SquareRoot(Warp& w, const Instruction& i, uint32_t mask) {
@@ -103,7 +142,10 @@ INGOT_PTX_CLONES void FmaLoop(float* d, const float* a, const float* b, const fl
   }
 }
 INGOT_PTX_CLONES void FmaLoop(double* d, const double* a, const double* b, const double* c) {
-  for (int lane = 0; lane < kLanes; ++lane) d[lane] = __builtin_fma(a[lane], b[lane], c[lane]);
+  for (int lane = 0; lane < kLanes; ++lane) {
+    const double r = __builtin_fma(a[lane], b[lane], c[lane]);
+    d[lane] = Canonical(r, b[lane], c[lane], a[lane]);
+  }
 }
 template <typename T>
 void Fma(Warp& w, const Instruction& i, uint32_t mask) {
@@ -114,28 +156,22 @@ void Fma(Warp& w, const Instruction& i, uint32_t mask) {
     return w.SetComputed(i.r[0], mask, w.Computed(i.r[1]) & w.Computed(i.r[2]) & w.Computed(i.r[3]));
   }
   Map<T, T, T, T>(w, i, mask, [=](T a, T b, T c) -> T {
-    return Finish(std::fma(Flush(a, ftz), Flush(b, ftz), Flush(c, ftz)), ftz, sat);
+    if constexpr (std::is_same_v<T, double>) {
+      return Canonical(std::fma(a, b, c), b, c, a);
+    } else {
+      return Finish(std::fma(Flush(a, ftz), Flush(b, ftz), Flush(c, ftz)), ftz, sat);
+    }
   });
 }
 
-// Signs are bits: they hold for NaN too.
-template <typename U>
+// The sign of numbers; a NaN is that of any other instruction.
+template <typename T>
 void Negate(Warp& w, const Instruction& i, uint32_t mask) {
-  const U sign = static_cast<U>(U{1} << (8 * sizeof(U) - 1));
-  const bool ftz = i.ftz;
-  Map<U, U>(w, i, mask, [=](U a) -> U {
-    if constexpr (sizeof(U) == 4) a = ftz ? std::bit_cast<U>(Flush(std::bit_cast<float>(a))) : a;
-    return static_cast<U>(a ^ sign);
-  });
+  Map1<T>(w, i, mask, [](T a) { return -a; });
 }
-template <typename U>
+template <typename T>
 void Absolute(Warp& w, const Instruction& i, uint32_t mask) {
-  const U sign = static_cast<U>(U{1} << (8 * sizeof(U) - 1));
-  const bool ftz = i.ftz;
-  Map<U, U>(w, i, mask, [=](U a) -> U {
-    if constexpr (sizeof(U) == 4) a = ftz ? std::bit_cast<U>(Flush(std::bit_cast<float>(a))) : a;
-    return static_cast<U>(a & ~sign);
-  });
+  Map1<T>(w, i, mask, [](T a) { return std::fabs(a); });
 }
 // Operand 1 gives the sign, operand 2 the rest.
 template <typename U>
@@ -190,7 +226,7 @@ void Approximate(Warp& w, const Instruction& i, uint32_t mask) {
 template <typename F>
 uint16_t Narrow(FloatFormat format, const Instruction& i, F f) {
   double value = f();
-  if (std::isnan(value)) return i.sat || i.relu ? 0 : (format.exponent_bits == 5 ? 0x7fff : 0x7fff);
+  if (std::isnan(value)) return i.sat ? 0 : 0x7fff;
   if (i.sat) value = std::fmin(std::fmax(value, 0.0), 1.0) + 0.0;
   if (i.relu) value = std::fmax(value, 0.0) + 0.0;
   return static_cast<uint16_t>(RoundTo(format, value, Rounding::kNearest));
@@ -200,7 +236,7 @@ double WidenSmall(uint16_t bits, bool ftz) {
   if (!bf16 && ftz && (bits & 0x7c00) == 0) bits &= 0x8000;
   return bf16 ? Bf16Value(bits) : HalfValue(bits);
 }
-enum SmallOp : uint8_t { kAdd, kSub, kMul, kFma, kMin, kMax, kSmallExp2, kSmallTanh };
+enum SmallOp : uint8_t { kAdd, kSub, kMul, kFma, kMin, kMax, kNegate, kAbsolute, kSmallExp2, kSmallTanh };
 template <bool bf16>
 uint16_t SmallResult(const Instruction& i, uint16_t a_bits, uint16_t b_bits, uint16_t c_bits) {
   const FloatFormat format = bf16 ? kBf16Format : kHalfFormat;
@@ -220,6 +256,10 @@ uint16_t SmallResult(const Instruction& i, uint16_t a_bits, uint16_t b_bits, uin
         return MinMax(a, b, false, i.nan);
       case kMax:
         return MinMax(a, b, true, i.nan);
+      case kNegate:
+        return -a;
+      case kAbsolute:
+        return std::fabs(a);
       case kSmallExp2:
         return std::exp2(a);
       case kSmallTanh:
@@ -249,14 +289,6 @@ void Small(Warp& w, const Instruction& i, uint32_t mask) {
     d[lane] = static_cast<U>(result);
   }
   w.SetComputed(i.r[0], mask, computed);
-}
-template <typename U>
-void NegateHalves(Warp& w, const Instruction& i, uint32_t mask) {
-  Map<U, U>(w, i, mask, [](U a) -> U { return static_cast<U>(a ^ static_cast<U>(0x80008000u)); });
-}
-template <typename U>
-void AbsoluteHalves(Warp& w, const Instruction& i, uint32_t mask) {
-  Map<U, U>(w, i, mask, [](U a) -> U { return static_cast<U>(a & static_cast<U>(0x7fff7fffu)); });
 }
 
 // ---- comparisons
@@ -359,10 +391,9 @@ void AddTypedRows(Rows& rows, const std::string& t, const std::string& modes) {
   rows.push_back({StrCat({"div(.rn|.rz|.rm|.rp){.ftz}.", t}), two, Divide<T>});
   rows.push_back({StrCat({"rcp(.rn|.rz|.rm|.rp){.ftz}.", t}), one, Reciprocal<T>});
   rows.push_back({StrCat({"sqrt(.rn|.rz|.rm|.rp){.ftz}.", t}), one, SquareRoot<T>});
-  rows.push_back({StrCat({"rcp.approx{.ftz}.", t}), one, Reciprocal<T>});
   rows.push_back({StrCat({"rsqrt.approx{.ftz}.", t}), one, Approximate<T>, kRsqrt});
-  rows.push_back({StrCat({"neg{.ftz}.", t}), one, Negate<U>});
-  rows.push_back({StrCat({"abs{.ftz}.", t}), one, Absolute<U>});
+  rows.push_back({StrCat({"neg{.ftz}.", t}), one, Negate<T>});
+  rows.push_back({StrCat({"abs{.ftz}.", t}), one, Absolute<T>});
   rows.push_back({StrCat({"copysign.", t}), two, CopySign<U>});
   rows.push_back({StrCat({"min{.ftz}{.NaN}.", t}), two, MinOrMax<T>, 0});
   rows.push_back({StrCat({"max{.ftz}{.NaN}.", t}), two, MinOrMax<T>, 1});
@@ -383,8 +414,8 @@ void AddSmallRows(Rows& rows, const std::string& t) {
   rows.push_back({StrCat({"fma.rn{.ftz}{.sat|.relu}.", t}), three, Small<U, bf16, 3>, kFma});
   rows.push_back({StrCat({"min{.ftz}{.NaN}.", t}), two, Small<U, bf16, 2>, kMin});
   rows.push_back({StrCat({"max{.ftz}{.NaN}.", t}), two, Small<U, bf16, 2>, kMax});
-  rows.push_back({StrCat({"neg{.ftz}.", t}), one, NegateHalves<U>});
-  rows.push_back({StrCat({"abs{.ftz}.", t}), one, AbsoluteHalves<U>});
+  rows.push_back({StrCat({"neg{.ftz}.", t}), one, Small<U, bf16, 1>, kNegate});
+  rows.push_back({StrCat({"abs{.ftz}.", t}), one, Small<U, bf16, 1>, kAbsolute});
   rows.push_back({StrCat({bf16 ? "ex2.approx.ftz." : "ex2.approx.", t}), one, Small<U, bf16, 1>, kSmallExp2});
   rows.push_back({StrCat({"tanh.approx.", t}), one, Small<U, bf16, 1>, kSmallTanh});
 }
@@ -394,7 +425,10 @@ void AddSmallRows(Rows& rows, const std::string& t) {
 void AddFloatRows(Rows& rows) {
   AddTypedRows<float, uint32_t>(rows, "f32", "{.rn|.rz|.rm|.rp}{.ftz}{.sat}");
   AddTypedRows<double, uint64_t>(rows, "f64", "{.rn|.rz|.rm|.rp}");
-  rows.push_back({"div(.approx|.full){.ftz}.f32", "=f32 f32 f32", Divide<float>});
+  rows.push_back({"rcp.approx{.ftz}.f32", "=f32 f32", Reciprocal<float>});
+  rows.push_back({"rcp.approx.ftz.f64", "=f64 f64", ReciprocalOfUpperHalf});
+  rows.push_back({"div.approx{.ftz}.f32", "=f32 f32 f32", DivideApproximately, 0});
+  rows.push_back({"div.full{.ftz}.f32", "=f32 f32 f32", DivideApproximately, 1});
   rows.push_back({"sqrt.approx{.ftz}.f32", "=f32 f32", SquareRoot<float>});
   rows.push_back({"ex2.approx{.ftz}.f32", "=f32 f32", Approximate<float>, kExp2});
   rows.push_back({"lg2.approx{.ftz}.f32", "=f32 f32", Approximate<float>, kLog2});

@@ -176,15 +176,16 @@ void FindBit(Warp& w, const Instruction& i, uint32_t mask) {
     return from_above ? leading : static_cast<uint32_t>(8 * sizeof(T)) - 1 - leading;
   });
 }
+// Of 64 bits, GPUs read the whole position and length, where the manual says their lowest eight bits.
 template <typename T>
 void ExtractBits(Warp& w, const Instruction& i, uint32_t mask) {
   Map<T, T, uint32_t, uint32_t>(w, i, mask, [](T a, uint32_t b, uint32_t c) -> T {
-    const uint32_t width = 8 * sizeof(T), start = b & 255, length = c & 255;
+    const uint64_t width = 8 * sizeof(T), read = width == 64 ? 0xffffffff : 255, start = b & read, length = c & read;
     if (length == 0) return 0;
     const auto bits = static_cast<Unsigned<T>>(a);
     const bool sign = std::is_signed_v<T> && (bits >> std::min(start + length - 1, width - 1) & 1) != 0;
     T result = 0;
-    for (uint32_t k = 0; k < width; ++k) {
+    for (uint64_t k = 0; k < width; ++k) {
       const bool bit = k < length && start + k < width ? (bits >> (start + k) & 1) != 0 : sign;
       result = static_cast<T>(static_cast<Unsigned<T>>(result) | static_cast<Unsigned<T>>(bit) << k);
     }
@@ -372,11 +373,11 @@ void AddIntegerRows(Rows& rows) {
   AddBitRows<uint64_t>(rows, "b64");
   rows.push_back({"add.sat.s32", "=s32 s32 s32", AddSaturated});
   rows.push_back({"sub.sat.s32", "=s32 s32 s32", SubtractSaturated});
-  for (const char* t : {"b16", "u16", "s16", "f16", "bf16"}) {
+  for (const char* t : {"b16", "u16", "s16"}) {
     rows.push_back({StrCat({"mov.", t}), StrCat({"=", t, " ", t}), Move<uint16_t>});
     rows.push_back({StrCat({"selp.", t}), StrCat({"=", t, " ", t, " ", t, " pred"}), Select<uint16_t>});
   }
-  for (const char* t : {"b32", "u32", "s32", "f32", "f16x2", "bf16x2"}) {
+  for (const char* t : {"b32", "u32", "s32", "f32"}) {
     rows.push_back({StrCat({"mov.", t}), StrCat({"=", t, " ", t}), Move<uint32_t>});
     rows.push_back({StrCat({"selp.", t}), StrCat({"=", t, " ", t, " ", t, " pred"}), Select<uint32_t>});
   }

@@ -89,8 +89,15 @@ uint16_t AddSmall(uint16_t a, uint16_t b) {
       RoundTo(bf16 ? kBf16Format : kHalfFormat, FusedToOdd(widen(a), 1, widen(b)), Rounding::kNearest));
 }
 
+// .add.f32: in global memory denormals are flushed, in shared memory they are kept.
+float AddFloats(float a, float b, bool flush) {
+  const auto flushed = [=](float x) { return flush && std::fabs(x) < 0x1p-126f ? std::copysign(0.0f, x) : x; };
+  const float sum = flushed(flushed(a) + flushed(b));
+  return sum == sum ? sum : std::bit_cast<float>(0x7fffffffu);
+}
+
 template <AtomicOp op, Type type>
-uint64_t Combined(uint64_t old, uint64_t b, uint64_t c) {
+uint64_t Combined(uint64_t old, uint64_t b, uint64_t c, bool in_shared) {
   if constexpr (op == kExchange) return b;
   if constexpr (op == kCompareSwap) return old == b ? c : old;
   if constexpr (op == kAnd) return old & b;
@@ -100,8 +107,8 @@ uint64_t Combined(uint64_t old, uint64_t b, uint64_t c) {
   if constexpr (op == kDecrement) return old == 0 || old > b ? b : old - 1;
   if constexpr (op == kAdd) {
     if constexpr (type == Type::kF32) {
-      return std::bit_cast<uint32_t>(std::bit_cast<float>(static_cast<uint32_t>(old)) +
-                                     std::bit_cast<float>(static_cast<uint32_t>(b)));
+      return std::bit_cast<uint32_t>(AddFloats(std::bit_cast<float>(static_cast<uint32_t>(old)),
+                                               std::bit_cast<float>(static_cast<uint32_t>(b)), !in_shared));
     } else if constexpr (type == Type::kF64) {
       return std::bit_cast<uint64_t>(std::bit_cast<double>(old) + std::bit_cast<double>(b));
     } else if constexpr (type == Type::kF16 || type == Type::kF16x2 || type == Type::kBf16 || type == Type::kBf16x2) {
@@ -146,7 +153,9 @@ void Atomic(Warp& w, const Instruction& i, uint32_t mask) {
     std::memcpy(&old, pointers[lane], bytes);
     std::memcpy(&b, w.Lanes<uint8_t>(r[1]) + static_cast<size_t>(lane) * bytes, bytes);
     if (op == kCompareSwap) std::memcpy(&c, w.Lanes<uint8_t>(r[2]) + static_cast<size_t>(lane) * bytes, bytes);
-    const uint64_t now = Combined<op, type>(old, b, c);
+    const bool in_shared =
+        i.space == Space::kShared || (i.space == Space::kGeneric && addresses[lane] - kSharedBase < kWindowBytes);
+    const uint64_t now = Combined<op, type>(old, b, c, in_shared);
     std::memcpy(pointers[lane], &now, bytes);
     if (has_result) std::memcpy(w.Lanes<uint8_t>(i.r[0]) + static_cast<size_t>(lane) * bytes, &old, bytes);
   }
