@@ -123,6 +123,8 @@ class Decoder {
     Instruction instruction;
     const Row* row = FindRow(s.opcode, instruction);
     if (row == nullptr) return Fail(StrCat({"unknown instruction \"", s.opcode, "\""}));
+    if (std::atoi(module_.target.c_str() + 3) < row->from_sm)
+      return Fail(StrCat({"\"", s.opcode, "\" needs .target sm_", row->from_sm}));
     Begin(instruction);
     switch (row->flow) {
       case Flow::kCall:
@@ -242,6 +244,8 @@ class Decoder {
     switch (operand.kind) {
       case Operand::Kind::kInteger:
       case Operand::Kind::kFloat:
+        if (!TakesImmediate(type, operand.kind == Operand::Kind::kFloat))
+          return Fail(StrCat({"a constant of another kind where ", TypeName(type), " is expected"}));
         Push(Filled(Filling::Kind::kConstant, bytes, BitsOf(operand, type)), bytes);
         return true;
       case Operand::Kind::kSpecial: {
@@ -266,6 +270,12 @@ class Decoder {
         return Fail("an operand of another kind is expected");
     }
   }
+  // As ptxas does: float16 and bfloat16 have no constants, other floats none without a point, typed integers no others.
+  static bool TakesImmediate(Type type, bool is_float) {
+    if (IsFloat(type)) return is_float && TypeBytes(type) >= 4 && type != Type::kF16x2 && type != Type::kBf16x2;
+    const bool is_untyped = type == Type::kB16 || type == Type::kB32 || type == Type::kB64;
+    return !is_float || is_untyped;
+  }
   uint32_t Negated(uint32_t place) {
     Instruction logical_not;
     FindRow("not.pred", logical_not);
@@ -281,8 +291,6 @@ class Decoder {
   static uint64_t BitsOf(const Operand& operand, Type type) {
     if (type == Type::kPred) return operand.integer != 0;
     if (operand.kind == Operand::Kind::kInteger) {
-      if (type == Type::kF32) return std::bit_cast<uint32_t>(static_cast<float>(operand.integer));
-      if (type == Type::kF64) return std::bit_cast<uint64_t>(static_cast<double>(operand.integer));
       const int unused = 64 - 8 * TypeBytes(type);
       return static_cast<uint64_t>(operand.integer) << unused >> unused;
     }

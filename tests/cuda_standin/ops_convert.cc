@@ -213,29 +213,63 @@ constexpr Type kIntegers[] = {Type::kU8,  Type::kS8,  Type::kU16, Type::kS16,
 constexpr Type kFloats[] = {Type::kF16, Type::kBf16, Type::kF32, Type::kF64};
 
 template <Type to, Type from>
-void AddRow(Rows& rows, const char* modes) {
+void AddRow(Rows& rows, const std::string& modes, int from_sm = 0) {
   rows.push_back({StrCat({"cvt", modes, ".", TypeName(to), ".", TypeName(from)}),
-                  StrCat({"=*", TypeName(to), " *", TypeName(from)}), Convert<to, from>});
+                  StrCat({"=*", TypeName(to), " *", TypeName(from)}), Convert<to, from>, 0, Flow::kNext, 0,
+                  Space::kGeneric, from_sm});
 }
-template <Type to, size_t... k>
-void AddFromIntegers(Rows& rows, const char* modes, std::index_sequence<k...>) {
-  (AddRow<to, kIntegers[k]>(rows, modes), ...);
+constexpr const char *kRound = "(.rn|.rz|.rm|.rp)", *kRoundIfWished = "{.rn|.rz|.rm|.rp}",
+                     *kRoundToInteger = "(.rni|.rzi|.rmi|.rpi)", *kRoundToIntegerIfWished = "{.rni|.rzi|.rmi|.rpi}";
+// .sat stands where it may change something.
+template <Type to, Type from>
+void AddBetweenIntegers(Rows& rows) {
+  if (TypeBytes(from) == 4 && TypeBytes(to) == 8 && IsSigned(from) == IsSigned(to)) return;  // a plain one
+  const bool fits = Lowest(from) >= Lowest(to) && Highest(from) <= Highest(to);
+  AddRow<to, from>(rows, fits ? "" : "{.sat}");
 }
-template <Type to, size_t... k>
-void AddFromFloats(Rows& rows, const char* modes, std::index_sequence<k...>) {
-  (AddRow<to, kFloats[k]>(rows, modes), ...);
+// Between an integer and a float, `rounding` being that of the result.
+template <Type to, Type from, Type integer, Type floating>
+void AddWithFloat(Rows& rows, const char* rounding) {
+  if constexpr (floating == Type::kBf16) {
+    if (TypeBytes(integer) > 1) AddRow<to, from>(rows, rounding, 90);
+  } else {
+    AddRow<to, from>(rows, StrCat({rounding, floating == Type::kF32 ? "{.ftz}{.sat}" : "{.sat}"}));
+  }
 }
-using EightTypes = std::make_index_sequence<8>;
-using FourTypes = std::make_index_sequence<4>;
+template <Type integer, size_t... k, size_t... f>
+void AddInteger(Rows& rows, std::index_sequence<k...>, std::index_sequence<f...>) {
+  (AddBetweenIntegers<integer, kIntegers[k]>(rows), ...);
+  (AddWithFloat<integer, kFloats[f], integer, kFloats[f]>(rows, kRoundToInteger), ...);
+  (AddWithFloat<kFloats[f], integer, integer, kFloats[f]>(rows, kRound), ...);
+}
 template <size_t... k>
-void AddIntegerResults(Rows& rows, std::index_sequence<k...>) {
-  (AddFromIntegers<kIntegers[k]>(rows, "{.sat}", EightTypes()), ...);
-  (AddFromFloats<kIntegers[k]>(rows, "(.rni|.rzi|.rmi|.rpi){.ftz}{.sat}", FourTypes()), ...);
+void AddIntegers(Rows& rows, std::index_sequence<k...> integers) {
+  (AddInteger<kIntegers[k]>(rows, integers, std::make_index_sequence<4>()), ...);
 }
-template <size_t... k>
-void AddFloatResults(Rows& rows, std::index_sequence<k...>) {
-  (AddFromIntegers<kFloats[k]>(rows, "(.rn|.rz|.rm|.rp){.ftz}{.sat}", EightTypes()), ...);
-  (AddFromFloats<kFloats[k]>(rows, "{.rn|.rz|.rm|.rp|.rni|.rzi|.rmi|.rpi}{.relu}{.ftz}{.sat}", FourTypes()), ...);
+void AddBetweenFloats(Rows& rows) {
+  const auto with = [](const char* rounding, const char* modes) { return StrCat({rounding, modes}); };
+  AddRow<Type::kF16, Type::kF16>(rows, with(kRoundToIntegerIfWished, "{.sat}"));
+  AddRow<Type::kF16, Type::kBf16>(rows, kRoundIfWished, 90);
+  AddRow<Type::kF16, Type::kF32>(rows, with(kRound, "{.ftz}{.sat}"));
+  AddRow<Type::kF16, Type::kF32>(rows, "(.rn|.rz)(.relu)");
+  AddRow<Type::kF16, Type::kF64>(rows, with(kRound, "{.sat}"));
+  AddRow<Type::kBf16, Type::kF16>(rows, kRoundIfWished, 90);
+  AddRow<Type::kBf16, Type::kBf16>(rows, kRoundToIntegerIfWished, 90);
+  AddRow<Type::kBf16, Type::kF32>(rows, with(kRound, "{.ftz}"));
+  AddRow<Type::kBf16, Type::kF32>(rows, "(.rn|.rz)(.relu)");
+  AddRow<Type::kBf16, Type::kF64>(rows, kRound, 90);
+  AddRow<Type::kF32, Type::kF16>(rows, "{.ftz}{.sat}");
+  AddRow<Type::kF32, Type::kBf16>(rows, kRoundIfWished);
+  AddRow<Type::kF32, Type::kBf16>(rows, with(kRoundIfWished, "(.ftz)"), 90);
+  AddRow<Type::kF32, Type::kF32>(rows, with(kRoundToIntegerIfWished, "{.ftz}{.sat}"));
+  AddRow<Type::kF32, Type::kF64>(rows, with(kRound, "{.ftz}{.sat}"));
+  AddRow<Type::kF64, Type::kF16>(rows, "{.sat}");
+  AddRow<Type::kF64, Type::kBf16>(rows, kRoundIfWished, 90);
+  AddRow<Type::kF64, Type::kF32>(rows, "{.ftz}{.sat}");
+  AddRow<Type::kF64, Type::kF64>(rows, with(kRoundToIntegerIfWished, "{.sat}"));
+  rows.push_back({"cvt(.rna){.satfinite}.tf32.f32", "=b32 f32", Convert<Type::kTf32, Type::kF32>});
+  rows.push_back({"cvt(.rn|.rz){.relu}.tf32.f32", "=b32 f32", Convert<Type::kTf32, Type::kF32>, 0, Flow::kNext, 0,
+                  Space::kGeneric, 90});
 }
 
 }  // namespace
@@ -244,9 +278,8 @@ void AddConvertRows(Rows& rows) {
   rows.push_back({"cvt.u64.u32", "=u64 u32", ConvertPlain<uint64_t, uint32_t>});
   rows.push_back({"cvt.s64.s32", "=s64 s32", ConvertPlain<int64_t, int32_t>});
   rows.push_back({"cvt.u32.u64", "=u32 u64", ConvertPlain<uint32_t, uint64_t>});
-  AddIntegerResults(rows, EightTypes());
-  AddFloatResults(rows, FourTypes());
-  rows.push_back({"cvt(.rn|.rna|.rz){.relu}{.satfinite}.tf32.f32", "=b32 f32", Convert<Type::kTf32, Type::kF32>});
+  AddIntegers(rows, std::make_index_sequence<8>());
+  AddBetweenFloats(rows);
   rows.push_back({"cvt(.rn|.rz){.relu}{.satfinite}.f16x2.f32", "=b32 f32 f32", ConvertPair<Type::kF16>});
   rows.push_back({"cvt(.rn|.rz){.relu}{.satfinite}.bf16x2.f32", "=b32 f32 f32", ConvertPair<Type::kBf16>});
   constexpr const char* kSpaces = "(.global|.shared|.shared::cta|.local|.const|.param|.param::entry)";

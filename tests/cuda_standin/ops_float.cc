@@ -381,24 +381,28 @@ void TestFloat(Warp& w, const Instruction& i, uint32_t mask) {
 constexpr const char* kFloatCompares = "setp(.eq|.ne|.lt|.le|.gt|.ge|.equ|.neu|.ltu|.leu|.gtu|.geu|.num|.nan)";
 
 template <typename T, typename U>
-void AddTypedRows(Rows& rows, const std::string& t, const std::string& modes) {
+void AddTypedRows(Rows& rows, const std::string& t) {
   const std::string one = StrCat({"=", t, " ", t}), two = StrCat({one, " ", t}), three = StrCat({two, " ", t});
-  rows.push_back({StrCat({"add", modes, ".", t}), two, Add<T>});
-  rows.push_back({StrCat({"sub", modes, ".", t}), two, Subtract<T>});
-  rows.push_back({StrCat({"mul", modes, ".", t}), two, Multiply<T>});
-  rows.push_back({StrCat({"fma", modes, ".", t}), three, Fma<T>});
-  rows.push_back({StrCat({"mad", modes, ".", t}), three, Fma<T>});
-  rows.push_back({StrCat({"div(.rn|.rz|.rm|.rp){.ftz}.", t}), two, Divide<T>});
-  rows.push_back({StrCat({"rcp(.rn|.rz|.rm|.rp){.ftz}.", t}), one, Reciprocal<T>});
-  rows.push_back({StrCat({"sqrt(.rn|.rz|.rm|.rp){.ftz}.", t}), one, SquareRoot<T>});
-  rows.push_back({StrCat({"rsqrt.approx{.ftz}.", t}), one, Approximate<T>, kRsqrt});
-  rows.push_back({StrCat({"neg{.ftz}.", t}), one, Negate<T>});
-  rows.push_back({StrCat({"abs{.ftz}.", t}), one, Absolute<T>});
+  constexpr bool single = std::is_same_v<T, float>;
+  const char* modes = single ? "{.ftz}{.sat}" : "";
+  rows.push_back({StrCat({"add{.rn|.rz|.rm|.rp}", modes, ".", t}), two, Add<T>});
+  rows.push_back({StrCat({"sub{.rn|.rz|.rm|.rp}", modes, ".", t}), two, Subtract<T>});
+  rows.push_back({StrCat({"mul{.rn|.rz|.rm|.rp}", modes, ".", t}), two, Multiply<T>});
+  rows.push_back({StrCat({"fma(.rn|.rz|.rm|.rp)", modes, ".", t}), three, Fma<T>});
+  rows.push_back({StrCat({"mad(.rn|.rz|.rm|.rp)", modes, ".", t}), three, Fma<T>});
+  const char* ftz = single ? "{.ftz}" : "";
+  const char* nan = single ? "{.NaN}" : "";
+  rows.push_back({StrCat({"div(.rn|.rz|.rm|.rp)", ftz, ".", t}), two, Divide<T>});
+  rows.push_back({StrCat({"rcp(.rn|.rz|.rm|.rp)", ftz, ".", t}), one, Reciprocal<T>});
+  rows.push_back({StrCat({"sqrt(.rn|.rz|.rm|.rp)", ftz, ".", t}), one, SquareRoot<T>});
+  rows.push_back({StrCat({"rsqrt.approx", ftz, ".", t}), one, Approximate<T>, kRsqrt});
+  rows.push_back({StrCat({"neg", ftz, ".", t}), one, Negate<T>});
+  rows.push_back({StrCat({"abs", ftz, ".", t}), one, Absolute<T>});
   rows.push_back({StrCat({"copysign.", t}), two, CopySign<U>});
-  rows.push_back({StrCat({"min{.ftz}{.NaN}.", t}), two, MinOrMax<T>, 0});
-  rows.push_back({StrCat({"max{.ftz}{.NaN}.", t}), two, MinOrMax<T>, 1});
-  rows.push_back({StrCat({kFloatCompares, "{.ftz}.", t}), StrCat({"=pred|pred ", t, " ", t}), SetPredicate<T>});
-  rows.push_back({StrCat({kFloatCompares, "(.and|.or|.xor){.ftz}.", t}), StrCat({"=pred|pred ", t, " ", t, " pred"}),
+  rows.push_back({StrCat({"min", ftz, nan, ".", t}), two, MinOrMax<T>, 0});
+  rows.push_back({StrCat({"max", ftz, nan, ".", t}), two, MinOrMax<T>, 1});
+  rows.push_back({StrCat({kFloatCompares, ftz, ".", t}), StrCat({"=pred|pred ", t, " ", t}), SetPredicate<T>});
+  rows.push_back({StrCat({kFloatCompares, "(.and|.or|.xor)", ftz, ".", t}), StrCat({"=pred|pred ", t, " ", t, " pred"}),
                   SetPredicate<T>});
   constexpr const char* kTests[] = {"finite", "infinite", "number", "notanumber", "normal", "subnormal"};
   for (uint8_t k = 0; k < 6; ++k)
@@ -408,23 +412,28 @@ void AddTypedRows(Rows& rows, const std::string& t, const std::string& modes) {
 template <typename U, bool bf16>
 void AddSmallRows(Rows& rows, const std::string& t) {
   const std::string one = StrCat({"=", t, " ", t}), two = StrCat({one, " ", t}), three = StrCat({two, " ", t});
-  rows.push_back({StrCat({"add{.rn}{.ftz}{.sat}.", t}), two, Small<U, bf16, 2>, kAdd});
-  rows.push_back({StrCat({"sub{.rn}{.ftz}{.sat}.", t}), two, Small<U, bf16, 2>, kSub});
-  rows.push_back({StrCat({"mul{.rn}{.ftz}{.sat}.", t}), two, Small<U, bf16, 2>, kMul});
-  rows.push_back({StrCat({"fma.rn{.ftz}{.sat|.relu}.", t}), three, Small<U, bf16, 3>, kFma});
-  rows.push_back({StrCat({"min{.ftz}{.NaN}.", t}), two, Small<U, bf16, 2>, kMin});
-  rows.push_back({StrCat({"max{.ftz}{.NaN}.", t}), two, Small<U, bf16, 2>, kMax});
-  rows.push_back({StrCat({"neg{.ftz}.", t}), one, Small<U, bf16, 1>, kNegate});
-  rows.push_back({StrCat({"abs{.ftz}.", t}), one, Small<U, bf16, 1>, kAbsolute});
-  rows.push_back({StrCat({bf16 ? "ex2.approx.ftz." : "ex2.approx.", t}), one, Small<U, bf16, 1>, kSmallExp2});
-  rows.push_back({StrCat({"tanh.approx.", t}), one, Small<U, bf16, 1>, kSmallTanh});
+  const char *ftz = bf16 ? "" : "{.ftz}", *modes = bf16 ? "{.rn}" : "{.rn}{.ftz}{.sat}";
+  const auto add = [&](const std::string& opcode, const std::string& signature, Handler handler, uint8_t op, int sm) {
+    rows.push_back({StrCat({opcode, ".", t}), signature, handler, op, Flow::kNext, 0, Space::kGeneric, sm});
+  };
+  const int late = bf16 ? 90 : 0;
+  add(StrCat({"add", modes}), two, Small<U, bf16, 2>, kAdd, late);
+  add(StrCat({"sub", modes}), two, Small<U, bf16, 2>, kSub, late);
+  add(StrCat({"mul", modes}), two, Small<U, bf16, 2>, kMul, late);
+  add(StrCat({"fma.rn", bf16 ? "{.relu}" : "{.ftz}{.sat|.relu}"}), three, Small<U, bf16, 3>, kFma, 0);
+  add(StrCat({"min", ftz, "{.NaN}"}), two, Small<U, bf16, 2>, kMin, 0);
+  add(StrCat({"max", ftz, "{.NaN}"}), two, Small<U, bf16, 2>, kMax, 0);
+  add(StrCat({"neg", ftz}), one, Small<U, bf16, 1>, kNegate, 0);
+  add(StrCat({"abs", ftz}), one, Small<U, bf16, 1>, kAbsolute, 0);
+  add(bf16 ? "ex2.approx.ftz" : "ex2.approx", one, Small<U, bf16, 1>, kSmallExp2, late);
+  add("tanh.approx", one, Small<U, bf16, 1>, kSmallTanh, late);
 }
 
 }  // namespace
 
 void AddFloatRows(Rows& rows) {
-  AddTypedRows<float, uint32_t>(rows, "f32", "{.rn|.rz|.rm|.rp}{.ftz}{.sat}");
-  AddTypedRows<double, uint64_t>(rows, "f64", "{.rn|.rz|.rm|.rp}");
+  AddTypedRows<float, uint32_t>(rows, "f32");
+  AddTypedRows<double, uint64_t>(rows, "f64");
   rows.push_back({"rcp.approx{.ftz}.f32", "=f32 f32", Reciprocal<float>});
   rows.push_back({"rcp.approx.ftz.f64", "=f64 f64", ReciprocalOfUpperHalf});
   rows.push_back({"div.approx{.ftz}.f32", "=f32 f32 f32", DivideApproximately, 0});
@@ -442,9 +451,10 @@ void AddFloatRows(Rows& rows) {
   rows.push_back({StrCat({kFloatCompares, "{.ftz}.f16"}), "=pred|pred f16 f16", SetPredicateSmall<false>});
   rows.push_back(
       {StrCat({kFloatCompares, "(.and|.or|.xor){.ftz}.f16"}), "=pred|pred f16 f16 pred", SetPredicateSmall<false>});
-  rows.push_back({StrCat({kFloatCompares, ".bf16"}), "=pred|pred bf16 bf16", SetPredicateSmall<true>});
-  rows.push_back(
-      {StrCat({kFloatCompares, "(.and|.or|.xor).bf16"}), "=pred|pred bf16 bf16 pred", SetPredicateSmall<true>});
+  rows.push_back({StrCat({kFloatCompares, ".bf16"}), "=pred|pred bf16 bf16", SetPredicateSmall<true>, 0, Flow::kNext, 0,
+                  Space::kGeneric, 90});
+  rows.push_back({StrCat({kFloatCompares, "(.and|.or|.xor).bf16"}), "=pred|pred bf16 bf16 pred",
+                  SetPredicateSmall<true>, 0, Flow::kNext, 0, Space::kGeneric, 90});
 }
 
 }  // namespace ingot::ptx

@@ -256,28 +256,23 @@ void DotProduct4(Warp& w, const Instruction& i, uint32_t mask) {
 
 template <typename T>
 void SetPredicate(Warp& w, const Instruction& i, uint32_t mask) {
-  using U = Unsigned<T>;
   switch (static_cast<Compare>(i.compare)) {
     case Compare::kEq:
       return SetPredicates<T>(w, i, mask, [](T a, T b) { return a == b; });
     case Compare::kNe:
       return SetPredicates<T>(w, i, mask, [](T a, T b) { return a != b; });
     case Compare::kLt:
+    case Compare::kLo:
       return SetPredicates<T>(w, i, mask, [](T a, T b) { return a < b; });
     case Compare::kLe:
+    case Compare::kLs:
       return SetPredicates<T>(w, i, mask, [](T a, T b) { return a <= b; });
     case Compare::kGt:
+    case Compare::kHi:
       return SetPredicates<T>(w, i, mask, [](T a, T b) { return a > b; });
     case Compare::kGe:
-      return SetPredicates<T>(w, i, mask, [](T a, T b) { return a >= b; });
-    case Compare::kLo:
-      return SetPredicates<U>(w, i, mask, [](U a, U b) { return a < b; });
-    case Compare::kLs:
-      return SetPredicates<U>(w, i, mask, [](U a, U b) { return a <= b; });
-    case Compare::kHi:
-      return SetPredicates<U>(w, i, mask, [](U a, U b) { return a > b; });
     case Compare::kHs:
-      return SetPredicates<U>(w, i, mask, [](U a, U b) { return a >= b; });
+      return SetPredicates<T>(w, i, mask, [](T a, T b) { return a >= b; });
     default:
       return w.Fail(-1, "a comparison of floats applied to integers");
   }
@@ -326,10 +321,11 @@ void AddTypedRows(Rows& rows, const std::string& t) {
   rows.push_back({"min." + t, two, Min<T>});
   rows.push_back({"max." + t, two, Max<T>});
   rows.push_back({"shr." + t, StrCat({"=", t, " ", t, " u32"}), ShiftRight<T>});
-  rows.push_back({StrCat({"setp(.eq|.ne|.lt|.le|.gt|.ge|.lo|.ls|.hi|.hs).", t}), StrCat({"=pred|pred ", t, " ", t}),
-                  SetPredicate<T>});
-  rows.push_back({StrCat({"setp(.eq|.ne|.lt|.le|.gt|.ge|.lo|.ls|.hi|.hs)(.and|.or|.xor).", t}),
-                  StrCat({"=pred|pred ", t, " ", t, " pred"}), SetPredicate<T>});
+  const std::string compares =
+      StrCat({"setp(.eq|.ne|.lt|.le|.gt|.ge", std::is_signed_v<T> ? "" : "|.lo|.ls|.hi|.hs", ")"});
+  rows.push_back({StrCat({compares, ".", t}), StrCat({"=pred|pred ", t, " ", t}), SetPredicate<T>});
+  rows.push_back(
+      {StrCat({compares, "(.and|.or|.xor).", t}), StrCat({"=pred|pred ", t, " ", t, " pred"}), SetPredicate<T>});
   if (std::is_signed_v<T>) {
     rows.push_back({"neg." + t, one, Negate<T>});
     rows.push_back({"abs." + t, one, Absolute<T>});
