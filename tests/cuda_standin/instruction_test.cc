@@ -53,6 +53,7 @@ std::vector<uint64_t> Corners(Type type) {
                              HUGE_VAL, std::nan("")}) {
         values.push_back(std::bit_cast<uint64_t>(x)), values.push_back(std::bit_cast<uint64_t>(-x));
       }
+      values.push_back(0x7ff0000123456789), values.push_back(0xfffcba9876543210);  // NaN: a signalling one, a quiet one
       break;
     default: {
       const int bits = std::max(1, 8 * TypeBytes(type));

@@ -322,8 +322,8 @@ Result<LaunchCounts> Machine::Launch(ModuleId module, std::string_view kernel, c
   }
 
   GoldenLaunches* const golden = GoldenLaunches::Get();
-  const GoldenLaunches::Snapshot before =
-      golden != nullptr ? GoldenLaunches::Take(memory_) : GoldenLaunches::Snapshot();
+  const LaunchedKernel launched{loaded->text, kernel, config, arguments.values(), loaded->blocks};
+  const GoldenLaunches::Before before = golden != nullptr ? golden->Take(launched, memory_) : GoldenLaunches::Before();
   LaunchCounts counts;
   std::map<MemoryBlock*, std::vector<uint8_t>> first_results;
   const char* difference = nullptr;
@@ -374,10 +374,7 @@ Result<LaunchCounts> Machine::Launch(ModuleId module, std::string_view kernel, c
     if (last) break;
   }
   if (!failure.ok()) return failure;
-  if (golden != nullptr) {
-    INGOT_RETURN_IF_ERROR(
-        golden->Check({loaded->text, kernel, config, arguments.values(), loaded->blocks}, before, memory_));
-  }
+  if (golden != nullptr) INGOT_RETURN_IF_ERROR(golden->Check(launched, before, memory_));
   return counts;
 }
 
