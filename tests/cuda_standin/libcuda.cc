@@ -635,8 +635,10 @@ static void EnqueueLaunch(Gpu& d, CudaStream stream, const LaunchState& launch) 
            name = launch.function->name, shared = launch.function->max_dynamic_shared]() -> CudaResult {
             const Result<LaunchCounts> counts = d.machine->Launch(module, name, config, arguments, shared);
             if (counts.ok()) return kCudaSuccess;
-            const bool address = counts.status().message().find("out of bounds") != std::string::npos ||
-                                 counts.status().message().find("no address") != std::string::npos;
+            const auto says = [&](const char* text) {
+              return counts.status().message().find(text) != std::string::npos;
+            };
+            const bool address = says("out of bounds") || says("no address") || says(" is null");
             return Fault(address ? kIllegalAddress : kLaunchFailed, counts.status().message());
           });
 }
