@@ -476,88 +476,101 @@ constexpr MmaCase kMmaCases[] = {
     {"m16n8k32.row.col.s32.s8.u8.s32", 16, 8, 4, 32, 4, ByteA32, ByteB32},
 };
 
-TEST_CASE("ptx matrices: mma.sync with the fragments of the manual's tables") {
-  for (const MmaCase& form : kMmaCases) {
-    CAPTURE(std::string(form.name));
-    const std::string name = form.name;
-    const bool half = name.find(".f16") != std::string::npos, half_sum = name.ends_with("f16.f16.f16.f16");
-    const bool bf16 = name.find("bf16") != std::string::npos, tf32 = name.find("tf32") != std::string::npos,
-               integer = name.find("s32") != std::string::npos;
-    // Small whole numbers, so that all sums are exact.
-    std::mt19937 random(11);
-    std::vector<std::vector<int>> a(16, std::vector<int>(32)), b(32, std::vector<int>(8)), c(16, std::vector<int>(8));
-    const bool a_unsigned = name.find(".u8.u8") != std::string::npos || name.find("s32.u8.") != std::string::npos;
-    const bool b_unsigned = name.ends_with("u8.s32");
-    for (auto* matrix : {&a, &b, &c}) {
-      for (auto& row : *matrix) {
-        for (int& x : row)
+// Small whole numbers, whose sums are exact, or such that products and sums are rounded.
+void CheckMma(const MmaCase& form, bool exact) {
+  CAPTURE(std::string(form.name));
+  const std::string name = form.name;
+  const bool half = name.find(".f16") != std::string::npos, half_sum = name.ends_with("f16.f16.f16.f16");
+  const bool bf16 = name.find("bf16") != std::string::npos, tf32 = name.find("tf32") != std::string::npos,
+             integer = name.find("s32") != std::string::npos;
+  if (integer && !exact) return;
+  std::mt19937 random(11);
+  std::vector<std::vector<double>> a(16, std::vector<double>(32)), b(32, std::vector<double>(8)),
+      c(16, std::vector<double>(8));
+  const bool a_unsigned = name.find(".u8.u8") != std::string::npos || name.find("s32.u8.") != std::string::npos;
+  const bool b_unsigned = name.ends_with("u8.s32");
+  for (auto* matrix : {&a, &b, &c}) {
+    for (auto& row : *matrix) {
+      for (double& x : row) {
+        if (exact) {
           x = static_cast<int>(random() % 15) -
               (integer && ((matrix == &a && a_unsigned) || (matrix == &b && b_unsigned)) ? 0 : 7);
-      }
-    }
-    if (a_unsigned) a[0][0] = 200;
-    const auto bits = [&](int x) -> uint32_t {
-      if (half) return static_cast<uint32_t>(EncodeFloat(DataType::Float(16), x));
-      if (bf16) return static_cast<uint32_t>(EncodeFloat(DataType::Bfloat16(), x));
-      return tf32 ? std::bit_cast<uint32_t>(static_cast<float>(x)) : static_cast<uint32_t>(x) & 0xff;
-    };
-    const int width = 32 / form.per_register, a_registers = form.a_elements / form.per_register,
-              b_registers = form.b_elements / form.per_register;
-    const int c_registers = half_sum ? 2 : 4;
-    Words input(32 * kWordsPerThread, 0);
-    const auto c_position = [](int g, int t, int i) { return Position{i < 2 ? g : g + 8, t * 2 + (i & 1)}; };
-    for (int lane = 0; lane < 32; ++lane) {
-      const int g = lane / 4, t = lane % 4;
-      uint32_t* words = &input[static_cast<size_t>(lane * kWordsPerThread)];
-      for (int i = 0; i < form.a_elements; ++i) {
-        const Position p = form.a(g, t, i);
-        words[i / form.per_register] |= bits(a[static_cast<size_t>(p.row)][static_cast<size_t>(p.column)])
-                                        << (width * (i % form.per_register) % 32);
-      }
-      for (int i = 0; i < form.b_elements; ++i) {
-        const Position p = form.b(g, t, i);
-        words[4 + i / form.per_register] |= bits(b[static_cast<size_t>(p.row)][static_cast<size_t>(p.column)])
-                                            << (width * (i % form.per_register) % 32);
-      }
-      for (int i = 0; i < 4; ++i) {
-        const Position p = c_position(g, t, i);
-        const int x = c[static_cast<size_t>(p.row)][static_cast<size_t>(p.column)];
-        if (half_sum) {
-          words[8 + i / 2] |= static_cast<uint32_t>(EncodeFloat(DataType::Float(16), x)) << (16 * (i % 2));
-        } else {
-          words[8 + i] = integer ? static_cast<uint32_t>(x) : std::bit_cast<uint32_t>(static_cast<float>(x));
+        } else {  // of eight bits, as bfloat16 has
+          x = std::ldexp(static_cast<int>(random() % 511) - 255, -7 - static_cast<int>(random() % 6));
         }
       }
     }
-    const std::string c_reg = integer || half_sum ? "%r2" : "%f";
-    const auto list = [](const std::string& prefix, int count) {
-      std::string text = "{";
-      for (int k = 0; k < count; ++k) text += StrCat({k > 0 ? ", " : "", prefix, k});
-      return text + "}";
-    };
-    const std::string c_type = integer || half_sum ? "u32" : "f32";
-    std::string body = StrCat(
-        {"ld.global.v4.u32 {%r0, %r1, %r2, %r3}, [%in];\nld.global.v2.u32 {%r10, %r11}, [%in+16];\nld.global.v4.",
-         c_type, " ", list(c_reg, 4), ", [%in+32];\n"});
-    body += StrCat({"mma.sync.aligned.", name, " ", list(c_reg, c_registers), ", ", list("%r", a_registers), ", ",
-                    list("%r1", b_registers), ", ", list(c_reg, c_registers), ";\n"});
-    for (int k = 0; k < c_registers; ++k)
-      body += StrCat({"st.global.", c_type, " [%out+", 4 * k, "], ", c_reg, k, ";\n"});
-    const Words result = Run(body, input);
-    for (int lane = 0; lane < 32; ++lane) {
-      for (int i = 0; i < 4; ++i) {
-        const Position p = c_position(lane / 4, lane % 4, i);
-        int expected = c[static_cast<size_t>(p.row)][static_cast<size_t>(p.column)];
-        for (int k = 0; k < form.depth; ++k)
-          expected += a[static_cast<size_t>(p.row)][static_cast<size_t>(k)] *
-                      b[static_cast<size_t>(k)][static_cast<size_t>(p.column)];
-        const double got = half_sum
-                               ? DecodeFloat(DataType::Float(16), At(result, lane, i / 2) >> (16 * (i % 2)) & 0xffff)
-                           : integer ? static_cast<int32_t>(At(result, lane, i))
-                                     : std::bit_cast<float>(At(result, lane, i));
-        REQUIRE(got == expected);
+  }
+  if (a_unsigned) a[0][0] = 200;
+  const auto bits = [&](double x) -> uint32_t {
+    if (half) return static_cast<uint32_t>(EncodeFloat(DataType::Float(16), x));
+    if (bf16) return static_cast<uint32_t>(EncodeFloat(DataType::Bfloat16(), x));
+    return tf32 ? std::bit_cast<uint32_t>(static_cast<float>(x)) : static_cast<uint32_t>(static_cast<int>(x)) & 0xff;
+  };
+  const int width = 32 / form.per_register, a_registers = form.a_elements / form.per_register,
+            b_registers = form.b_elements / form.per_register;
+  const int c_registers = half_sum ? 2 : 4;
+  Words input(32 * kWordsPerThread, 0);
+  const auto c_position = [](int g, int t, int i) { return Position{i < 2 ? g : g + 8, t * 2 + (i & 1)}; };
+  for (int lane = 0; lane < 32; ++lane) {
+    const int g = lane / 4, t = lane % 4;
+    uint32_t* words = &input[static_cast<size_t>(lane * kWordsPerThread)];
+    for (int i = 0; i < form.a_elements; ++i) {
+      const Position p = form.a(g, t, i);
+      words[i / form.per_register] |= bits(a[static_cast<size_t>(p.row)][static_cast<size_t>(p.column)])
+                                      << (width * (i % form.per_register) % 32);
+    }
+    for (int i = 0; i < form.b_elements; ++i) {
+      const Position p = form.b(g, t, i);
+      words[4 + i / form.per_register] |= bits(b[static_cast<size_t>(p.row)][static_cast<size_t>(p.column)])
+                                          << (width * (i % form.per_register) % 32);
+    }
+    for (int i = 0; i < 4; ++i) {
+      const Position p = c_position(g, t, i);
+      const double x = c[static_cast<size_t>(p.row)][static_cast<size_t>(p.column)];
+      if (half_sum) {
+        words[8 + i / 2] |= static_cast<uint32_t>(EncodeFloat(DataType::Float(16), x)) << (16 * (i % 2));
+      } else {
+        words[8 + i] =
+            integer ? static_cast<uint32_t>(static_cast<int>(x)) : std::bit_cast<uint32_t>(static_cast<float>(x));
       }
     }
+  }
+  const std::string c_reg = integer || half_sum ? "%r2" : "%f";
+  const auto list = [](const std::string& prefix, int count) {
+    std::string text = "{";
+    for (int k = 0; k < count; ++k) text += StrCat({k > 0 ? ", " : "", prefix, k});
+    return text + "}";
+  };
+  const std::string c_type = integer || half_sum ? "u32" : "f32";
+  std::string body =
+      StrCat({"ld.global.v4.u32 {%r0, %r1, %r2, %r3}, [%in];\nld.global.v2.u32 {%r10, %r11}, [%in+16];\nld.global.v4.",
+              c_type, " ", list(c_reg, 4), ", [%in+32];\n"});
+  body += StrCat({"mma.sync.aligned.", name, " ", list(c_reg, c_registers), ", ", list("%r", a_registers), ", ",
+                  list("%r1", b_registers), ", ", list(c_reg, c_registers), ";\n"});
+  for (int k = 0; k < c_registers; ++k)
+    body += StrCat({"st.global.", c_type, " [%out+", 4 * k, "], ", c_reg, k, ";\n"});
+  const Words result = Run(body, input);
+  for (int lane = 0; lane < 32; ++lane) {
+    for (int i = 0; i < 4; ++i) {
+      const Position p = c_position(lane / 4, lane % 4, i);
+      double expected = c[static_cast<size_t>(p.row)][static_cast<size_t>(p.column)], size = std::fabs(expected);
+      for (int k = 0; k < form.depth; ++k) {
+        const double product = a[static_cast<size_t>(p.row)][static_cast<size_t>(k)] *
+                               b[static_cast<size_t>(k)][static_cast<size_t>(p.column)];
+        expected += product, size += std::fabs(product);
+      }
+      const double got = half_sum ? DecodeFloat(DataType::Float(16), At(result, lane, i / 2) >> (16 * (i % 2)) & 0xffff)
+                         : integer ? static_cast<int32_t>(At(result, lane, i))
+                                   : std::bit_cast<float>(At(result, lane, i));
+      REQUIRE(std::fabs(got - expected) <= (exact ? 0 : size * (half_sum ? 0x1p-11 : 0x1p-24)));
+    }
+  }
+}
+
+TEST_CASE("ptx matrices: mma.sync with the fragments of the manual's tables") {
+  for (const bool exact : {true, false}) {
+    for (const MmaCase& form : kMmaCases) CheckMma(form, exact);
   }
   // float64: one row of eight.
   Words input(32 * kWordsPerThread, 0);
