@@ -20,55 +20,6 @@ namespace {
 // Bits of the operands, widened; the result's bits.
 using Expected = std::function<uint64_t(uint64_t a, uint64_t b, uint64_t c)>;
 
-uint64_t MaskOf(Type type) { return type == Type::kPred ? 1 : ~uint64_t{0} >> (64 - 8 * TypeBytes(type)); }
-
-std::vector<uint64_t> Corners(Type type) {
-  std::vector<uint64_t> values;
-  const auto floats = [&](FloatFormat format) {
-    const uint32_t one = ((1u << (format.exponent_bits - 1)) - 1) << format.mantissa_bits;
-    const uint32_t infinity = ((1u << format.exponent_bits) - 1) << format.mantissa_bits;
-    const uint32_t sign = 1u << (format.exponent_bits + format.mantissa_bits);
-    for (const uint32_t bits :
-         {0u, 1u, 1u << format.mantissa_bits, one, one + 1, one + one / 4, infinity - 1, infinity, infinity + 1}) {
-      values.push_back(bits), values.push_back(bits | sign);
-    }
-  };
-  switch (type) {
-    case Type::kF16:
-      floats(kHalfFormat);
-      break;
-    case Type::kBf16:
-      floats(kBf16Format);
-      break;
-    case Type::kF32:
-      floats(kFloatFormat);
-      break;
-    case Type::kF16x2:
-    case Type::kBf16x2:
-      for (const uint64_t low : Corners(type == Type::kF16x2 ? Type::kF16 : Type::kBf16))
-        values.push_back(low << 16 | (low ^ 0x1234));
-      break;
-    case Type::kF64:
-      for (const double x : {0.0, 1.0, 1.5, 5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, 3e9, 1e19,
-                             HUGE_VAL, std::nan("")}) {
-        values.push_back(std::bit_cast<uint64_t>(x)), values.push_back(std::bit_cast<uint64_t>(-x));
-      }
-      values.push_back(0x7ff0000123456789), values.push_back(0xfffcba9876543210);  // NaN: a signalling one, a quiet one
-      break;
-    default: {
-      const int bits = std::max(1, 8 * TypeBytes(type));
-      for (const uint64_t x :
-           {uint64_t{0}, uint64_t{1}, uint64_t{2}, uint64_t{7}, uint64_t{31}, uint64_t{33}, ~uint64_t{0}, ~uint64_t{1}})
-        values.push_back(x);
-      for (const int shift : {bits - 1, std::max(0, bits - 2), bits / 2})
-        values.push_back(uint64_t{1} << shift), values.push_back((uint64_t{1} << shift) - 1);
-      break;
-    }
-  }
-  for (uint64_t& value : values) value &= MaskOf(type);
-  return values;
-}
-
 // Runs `opcode` over all triples and returns the results. A source of type kPred is given as 0 or 1.
 std::vector<uint64_t> Execute(const std::string& opcode, Type to, const std::vector<Type>& from,
                               const std::string& tail, const std::vector<std::vector<uint64_t>>& inputs) {

@@ -14,6 +14,11 @@ namespace ingot::ptx {
 // Rows of the instruction table that some test has run.
 std::set<const Row*>& CoveredRows();
 
+// The bits that a value of the type has, and the values at which instructions are tried first: ends of ranges, zeros of
+// both signs, denormals, infinities, NaN.
+uint64_t MaskOf(Type type);
+std::vector<uint64_t> Corners(Type type);
+
 // The words that a thread finds at [%in] and leaves at [%out].
 constexpr int kWordsPerThread = 16;
 

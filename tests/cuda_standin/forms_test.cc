@@ -1,0 +1,172 @@
+// Every form of arithmetic that the instruction table has, modifiers and all: ptxas takes each, and each runs over corner
+// values, so that the stand-in is held to what a GPU left (golden_launches.h).
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <random>
+
+#include "tests/cuda_standin/instruction_table.h"
+#include "tests/cuda_standin/machine.h"
+#include "tests/cuda_standin/ptx_bodies.h"
+
+namespace ingot::ptx {
+namespace {
+
+std::vector<std::string> FormsOf(std::string_view pattern) {
+  const size_t open = pattern.find_first_of("{(");
+  if (open == std::string_view::npos) return {std::string(pattern)};
+  const size_t close = pattern.find(pattern[open] == '{' ? '}' : ')', open);
+  std::string_view choices = pattern.substr(open + 1, close - open - 1);
+  std::vector<std::string> middles;
+  if (pattern[open] == '{') middles.emplace_back();
+  while (!choices.empty()) {
+    const size_t bar = std::min(choices.find('|'), choices.size());
+    middles.emplace_back(choices.substr(0, bar));
+    choices.remove_prefix(std::min(bar + 1, choices.size()));
+  }
+  std::vector<std::string> forms;
+  for (const std::string& rest : FormsOf(pattern.substr(close + 1))) {
+    for (const std::string& middle : middles) forms.push_back(StrCat({pattern.substr(0, open), middle, rest}));
+  }
+  return forms;
+}
+
+// The types of a row's operands, the result first.
+std::vector<Type> TypesOf(std::string_view signature) {
+  std::vector<Type> types;
+  while (!signature.empty()) {
+    std::string_view entry = signature.substr(0, signature.find(' '));
+    signature.remove_prefix(std::min(entry.size() + 1, signature.size()));
+    entry = entry.substr(entry.find_first_not_of("=*"));
+    types.push_back(ParseType(entry.substr(0, entry.find('|'))));
+  }
+  return types;
+}
+// Rows of one signature and architecture, and their forms.
+struct Family {
+  std::vector<Type> types;
+  int sm;
+  std::vector<std::string> forms;
+};
+std::vector<Family> Families() {
+  Rows rows;
+  AddIntegerRows(rows), AddFloatRows(rows), AddConvertRows(rows);
+  std::map<std::pair<std::string, int>, Family> families;
+  for (const Row& row : rows) {
+    Family& family = families[{row.signature, std::max(80, row.from_sm)}];
+    family.types = TypesOf(row.signature), family.sm = std::max(80, row.from_sm);
+    for (std::string& form : FormsOf(row.pattern)) family.forms.push_back(std::move(form));
+  }
+  std::vector<Family> result;
+  for (auto& [key, family] : families) result.push_back(std::move(family));
+  return result;
+}
+
+constexpr int kInputs = 4;
+int BitsOf(Type type) { return 8 * std::max(2, type == Type::kPred ? 4 : TypeBytes(type)); }
+std::string RegisterOf(Type type, size_t number) {
+  return StrCat({"%", type == Type::kPred ? "p" : BitsOf(type) == 16 ? "h" : BitsOf(type) == 32 ? "r" : "d", number});
+}
+std::string StatementOf(const Family& family, const std::string& form) {
+  std::string text = form;
+  for (size_t k = 0; k < family.types.size(); ++k) {
+    const bool is_table = form.starts_with("lop3") && k == kInputs;
+    text += StrCat({k == 0 ? " " : ", ", is_table ? "0x6a" : RegisterOf(family.types[k], k)});
+  }
+  return text + ";\n";
+}
+constexpr char kRegisters[] = ".reg .b16 %h<9>;\n.reg .b32 %r<9>;\n.reg .b64 %d<9>;\n.reg .pred %p<9>;\n";
+
+TEST_CASE("ptx forms: ptxas takes every one") {
+  const auto path = [](const char* name) {
+    return StrCat({std::getenv("TMPDIR") != nullptr ? std::getenv("TMPDIR") : "/tmp", "/ingot_forms_", getpid(), name});
+  };
+  std::string ptxas;
+  for (const char* place : {"/usr/local/cuda/bin/ptxas", "/usr/bin/ptxas"}) {
+    if (ptxas.empty() && access(place, X_OK) == 0) ptxas = place;
+  }
+  if (ptxas.empty()) {
+    MESSAGE("SKIP: no ptxas, or no kernels");
+    return;
+  }
+  for (const int sm : {80, 90}) {
+    std::string text =
+        StrCat({".version 8.6\n.target sm_", sm, "\n.address_size 64\n.visible .entry k()\n{\n", kRegisters});
+    int forms = 0;
+    for (const Family& family : Families()) {
+      if (family.sm > sm) continue;
+      for (const std::string& form : family.forms) text += StatementOf(family, form), ++forms;
+    }
+    std::ofstream(path(".ptx")) << text << "ret;\n}\n";
+    const int status = std::system(
+        StrCat({ptxas, " -arch=sm_", sm, " -O0 ", path(".ptx"), " -o /dev/null 2> ", path(".log")}).c_str());
+    std::ifstream log(path(".log"));
+    const std::string said{std::istreambuf_iterator<char>(log), {}};
+    CHECK_MESSAGE(status == 0, said);
+    MESSAGE(forms << " forms for sm_" << sm);
+    std::remove(path(".ptx").c_str()), std::remove(path(".log").c_str());
+  }
+}
+
+// Approximations have tests of their own, a division by zero has no result, addresses differ.
+bool IsComparable(const std::string& form) {
+  const bool divides = (form.starts_with("div.") || form.starts_with("rem.")) && form.find(".f") == std::string::npos;
+  return form.find(".approx") == std::string::npos && form.find(".full") == std::string::npos && !divides &&
+         !form.starts_with("cvta") && !form.starts_with("isspacep");
+}
+
+TEST_CASE("ptx instructions: every form over corner values") {
+  constexpr int kThreads = 128;
+  for (Family family : Families()) {
+    std::erase_if(family.forms, [](const std::string& form) { return !IsComparable(form); });
+    if (family.forms.empty()) continue;
+    std::string text =
+        StrCat({".version 8.6\n.target sm_", family.sm,
+                "\n.address_size 64\n.visible .entry forms(.param .u64 y, .param .u64 x)\n{\n", kRegisters,
+                ".reg .b32 %t, %flag;\n.reg .b64 %at, %x, %y;\nmov.u32 %t, %tid.x;\n"
+                "ld.param.u64 %x, [x];\nld.param.u64 %y, [y];\nmul.wide.s32 %at, %t, 8;\n"
+                "add.s64 %y, %y, %at;\nadd.s64 %x, %x, %at;\n"});
+    std::vector<uint64_t> input(kInputs * kThreads);
+    std::mt19937_64 random(23);
+    for (size_t k = 1; k < family.types.size(); ++k) {
+      const Type type = family.types[k];
+      const std::vector<uint64_t> corners = Corners(type);
+      for (size_t t = 0; t < kThreads; ++t)
+        input[(k - 1) * kThreads + t] =
+            random() % 4 == 0 ? random() & MaskOf(type) : corners[random() % corners.size()];
+      const std::string reg = RegisterOf(type == Type::kPred ? Type::kB32 : type, k);
+      text += StrCat({"ld.global.b", BitsOf(type), " ", reg, ", [%x+", (k - 1) * kThreads * 8, "];\n"});
+      if (type == Type::kPred) text += StrCat({"setp.ne.u32 %p", k, ", ", reg, ", 0;\n"});
+    }
+    const Type to = family.types[0];
+    for (size_t n = 0; n < family.forms.size(); ++n) {
+      text += StatementOf(family, family.forms[n]);
+      if (to == Type::kPred) text += "selp.u32 %flag, 1, 0, %p0;\n";
+      text += StrCat({"st.global.b", BitsOf(to), " [%y+", n * kThreads * 8, "], ",
+                      to == Type::kPred ? "%flag" : RegisterOf(to, 0), ";\n"});
+    }
+    text += "ret;\n}\n";
+    Machine machine({.sm = family.sm, .orders = {WarpOrder::kLowestFirst}});
+    const Result<ModuleId> module = machine.LoadModule(text);
+    REQUIRE_MESSAGE(module.ok(), module.status().message());
+    const auto allocate = [&](const std::vector<uint64_t>& words) {
+      const auto bytes = static_cast<int64_t>(words.size() * 8);
+      const uint64_t address = machine.Allocate(bytes).value();
+      REQUIRE(machine.Write(address, words.data(), bytes).ok());
+      return address;
+    };
+    const uint64_t y = allocate(std::vector<uint64_t>(family.forms.size() * kThreads)), x = allocate(input);
+    const Result<LaunchCounts> counts =
+        machine.Launch(*module, "forms", {{1, 1, 1}, {kThreads, 1, 1}}, Arguments().Add(y).Add(x));
+    CHECK_MESSAGE(counts.ok(), counts.status().message() << "\n" << text);
+  }
+}
+
+}  // namespace
+}  // namespace ingot::ptx
