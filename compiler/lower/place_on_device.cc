@@ -346,7 +346,7 @@ void PlaceOnDevice(vm::Program& program) {
     sharings.emplace_back(program, program.functions[i], is_called[i]);
   }
   for (uint32_t i = 0; i < program.states.size(); ++i) {
-    bool on_host = program.states[i].growth.has_value(), in_kernel = false;
+    bool on_host = false, in_kernel = false;
     for (const Sharing& sharing : sharings) {
       const size_t member = sharing.OfState(vm::StateId(i));
       on_host = on_host || sharing.is_on_host(member);

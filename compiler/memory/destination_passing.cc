@@ -166,7 +166,7 @@ class DestinationRewriter : public ExprMutator {
     DefineResults(binding, call, std::move(results));
   }
 
-  // An in-place output is the argument itself, or a copy of it where something else may still read the argument.
+  // An in-place output is the argument itself, or a copy of it where something else may still read what is written.
   void CallInPlace(const Binding& binding, const CallNode& call) {
     const TupleNode* inputs = As<TupleNode>(call.args.at(1));
     if (inputs == nullptr) return Fail(call.span, "R.call_tir_inplace: expected its arguments as a list");
@@ -180,7 +180,8 @@ class DestinationRewriter : public ExprMutator {
         continue;
       }
       const auto index = static_cast<size_t>(indices[i]);
-      if (!owners_.MayWrite(inputs->fields[index])) args[index] = CopyOf(args[index], binding);
+      const bool may_write = call.attrs.GetBool("extends") || owners_.MayWrite(inputs->fields[index]);
+      if (!may_write) args[index] = CopyOf(args[index], binding);
       in_place_[As<GlobalVarNode>(call.args[0])->name].insert(indices[i]);
       results.push_back(args[index]);
     }

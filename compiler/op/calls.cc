@@ -86,7 +86,8 @@ std::vector<OpRow> CallOps() {
                   .summary = "call_tir that writes some outputs into its arguments",
                   .arg_names = {"gvar", "args", "tir_vars"},
                   .num_optional_args = 1,
-                  .attrs = {{"inplace_indices", AttrType::kInts, {}, true}},
+                  // What extends its argument leaves alone what others read of it: no copy is made.
+                  .attrs = {{"inplace_indices", AttrType::kInts, {}, true}, {"extends", AttrType::kBool, false}},
                   .effect = Effect::kWritesInPlace,
                   .is_primitive = true,
                   .infer = InferCallTIRInplace});

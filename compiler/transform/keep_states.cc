@@ -167,8 +167,13 @@ class StateKeeper : public ir::ExprMutator {
       }
       const arith::Interval range = AnalyzerOf(function_->attrs, ir::FreePrimVars(to[i])).Bounds(to[i]);
       if (range.max == arith::Interval::kUnboundedAbove) {
+        std::string unbounded = symbol->name;
+        for (const ir::PrimVar& var : ir::FreePrimVars(to[i])) {
+          if (DimBounds(function_->attrs, var->name).second == std::numeric_limits<int64_t>::max())
+            unbounded = var->name;
+        }
         return Bad(Names(state, output) + ": it grows along " + symbol->name +
-                   " without a bound; say how far, such as " + "with --dim " + symbol->name + "=0..1023");
+                   " without a bound; say how far, such as " + "with --dim " + unbounded + "=0..1023");
       }
       state.growth = Growth{i, symbol, to[i], range.max};
     }

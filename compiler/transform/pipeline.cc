@@ -43,6 +43,7 @@ const std::vector<Pass>& DefaultPasses() {
       {"fuse_ops", "group calls of tensor functions that run as one", 1, FuseOps},
       {"fuse_tir", "merge each group into one tensor function", 1, FuseTir},
       {"read_caches_in_place", "read caches themselves, not copies of what is filled", 0, ReadCachesInPlace},
+      {"append_by_kernels", "where kernels run on a GPU, one of them appends to a cache", 0, AppendByKernels},
       {"eliminate_dead_code_after_fusion", "drop the tensor functions that fusion took over", 1, EliminateDeadCode},
       {"name_long_dims", "dims of tensor functions that are long formulas become symbols", 0, NameLongDims},
   };
@@ -81,7 +82,7 @@ const std::vector<PipelineRow>& PipelineTable() {
        "operators become tensor functions, fused; nothing is rewritten before (TVM's pipeline of this name)",
        {"normalize", "lambda_lift", "convert_to_dataflow", "keep_states", "legalize", "split_signed_scalars",
         "annotate_fusion_class", "fold_constants", "fuse_ops", "fuse_tir", "read_caches_in_place",
-        "eliminate_dead_code_after_fusion", "name_long_dims"}},
+        "append_by_kernels", "eliminate_dead_code_after_fusion", "name_long_dims"}},
   };
   return table;
 }

@@ -130,19 +130,24 @@ class Tools:
         self.bin_dir, self.standin, self.folder = bin_dir, standin, folder
         self.environment = dict(os.environ, INGOT_CACHE="off", LD_LIBRARY_PATH=str(standin))
 
-    def compile(self, model, target):
+    def compile(self, model, target, *options):
         file = self.folder / f"{target.split(':')[0]}.ingot"
-        done = subprocess.run([self.bin_dir / "vm-compile", model, "--target", target, "-o", file],
+        done = subprocess.run([self.bin_dir / "vm-compile", model, "--target", target, "-o", file, *options],
                               env=self.environment, capture_output=True, text=True)
         if done.returncode != 0:
             raise RuntimeError(done.stderr)
         return file
 
-    def run(self, program, inputs):
+    def show(self, model, target, *options):
+        """The program's text."""
+        return subprocess.run([self.bin_dir / "vm-compile", model, "--target", target, "--emit=bytecode", *options],
+                              env=self.environment, capture_output=True, text=True).stdout
+
+    def run(self, program, inputs, *options):
         """The outputs, or the failure's exit status and text."""
         outputs = self.folder / "outputs.npz"
         outputs.unlink(missing_ok=True)
-        done = subprocess.run([self.standin / "vm-run", program, inputs, "--output", f"@{outputs}"],
+        done = subprocess.run([self.standin / "vm-run", program, inputs, "--output", f"@{outputs}", *options],
                               env=self.environment, capture_output=True, text=True)
         if done.returncode != 0:
             return done.returncode, done.stderr
@@ -264,8 +269,7 @@ def check_both(tools, model, data):
 def check_placement(tools):
     file = tools.folder / "module.py"
     file.write_text(CALLED)
-    text = subprocess.run([tools.bin_dir / "vm-compile", file, "--target", "cuda:sm_80", "--emit=bytecode"],
-                          env=tools.environment, capture_output=True, text=True).stdout
+    text = tools.show(file, "cuda:sm_80")
     problems = [f"no function {signature}" for signature in SIGNATURES if f"function {signature} {{" not in text]
     programs = [tools.compile(file, target) for target in ("cpu", "cuda:sm_80")]
     for condition in (True, False):
@@ -287,6 +291,42 @@ def check_digits(tools, model, data):
     if problem is not None:
         print(f"digits: {problem}")
     return problem is not None
+
+
+def check_states(tools):
+    """A cache that grows step by step lies on the GPU, and steps of several sizes append to it there."""
+    nodes = [helper.make_node("Concat", ["past", "x"], ["present"], axis=1),
+             helper.make_node("Transpose", ["present"], ["t"], perm=[0, 2, 1]),
+             helper.make_node("MatMul", ["x", "t"], ["s"]), helper.make_node("Softmax", ["s"], ["p"], axis=-1),
+             helper.make_node("MatMul", ["p", "present"], ["y"])]
+    infos = [helper.make_tensor_value_info(name, FLOAT, dims) for name, dims in (
+        ("x", [2, "n", 8]), ("past", [2, "p", 8]), ("y", [2, "n", 8]), ("present", [2, "q", 8]))]
+    model, states = tools.folder / "cache.onnx", tools.folder / "states.npz"
+    onnx.save(helper.make_model(helper.make_graph(nodes, "cache", infos[:2], infos[2:]),
+                                opset_imports=[helper.make_opsetid("", 20)], ir_version=9), model)
+    options = ("--state", "past=present", "--dim", "p=0..15", "--dim", "n=1..9")
+    problems, results = [], []
+    for target in ("cpu", "cuda:sm_80"):
+        program = tools.compile(model, target, *options)
+        text = tools.show(model, target, *options)
+        if f"state @past float32[2, 24, 8] device {int(target != 'cpu')} grows axis 1 by @p" not in text:
+            problems.append(f"the cache is elsewhere for {target}")
+        rng, steps = np.random.default_rng(3), []
+        for step, length in enumerate((3, 1, 4, 9, 1)):
+            inputs = tools.folder / "inputs.npz"
+            np.savez(inputs, x=rng.standard_normal((2, length, 8)).astype(np.float32))
+            load = ("--state-load", states) if step > 0 else ()
+            steps.append(tools.run(program, inputs, "--state-save", states, *load))
+        results.append(steps)
+    for step, (expected, got) in enumerate(zip(*results)):
+        if step < 4 and (problem := difference(expected, got)) is not None:
+            problems.append(f"step {step}: {problem}")
+    for steps in results:  # 17 before the last one
+        if not isinstance(steps[4], tuple) or steps[4][0] != 3 or "p is 17" not in steps[4][1]:
+            problems.append(f"beyond the bound: {steps[4]}")
+    for problem in problems:
+        print(problem)
+    return len(problems)
 
 
 def check_devices(tools, model):
@@ -318,7 +358,7 @@ def main():
     bin_dir, standin, model, data = (pathlib.Path(argument).resolve() for argument in sys.argv[1:])
     with tempfile.TemporaryDirectory() as folder:
         tools = Tools(bin_dir, standin, pathlib.Path(folder))
-        problems = check_devices(tools, model) + check_placement(tools) + check_models(tools)
+        problems = check_devices(tools, model) + check_placement(tools) + check_models(tools) + check_states(tools)
         return problems + check_both(tools, model, data) + check_digits(tools, model, data)
 
 
