@@ -32,6 +32,8 @@ Result<ir::IRModule> ScheduleFunctions(ir::IRModule module, std::span<const sche
 }  // namespace
 
 Result<ir::IRModule> DefaultSchedule(ir::IRModule module, PassContext& context) {
+  // What schedules prove takes the numbers of tensor functions to be at least 0.
+  INGOT_ASSIGN_OR_RETURN(module, SplitSignedScalars(std::move(module), context));
   const std::span<const schedule::ScheduleRule> known = schedule::DefaultRules(context.options.target.kind);
   if (context.options.schedule_rules.empty()) return ScheduleFunctions(std::move(module), known, context);
   std::vector<schedule::ScheduleRule> rules;
