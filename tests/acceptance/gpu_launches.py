@@ -1,0 +1,77 @@
+"""The lane of scripts/record_gpu_launches on the stand-in driver in place of a GPU: launches that tests record are
+repeated with the same bits, the stand-in is held to them, and what differs is found on both sides.
+usage: gpu_launches.py BUILD"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+BUILD = os.path.abspath(sys.argv[1])
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+CASES = "-tc=*every form*,*approximate functions*"
+
+
+def run_tests(folder, **variables):
+    return subprocess.run([os.path.join(BUILD, "bin/standin_tests"), CASES], capture_output=True, text=True, cwd=folder,
+                          env={**os.environ, **variables})
+
+
+def script(folder, *arguments):
+    return subprocess.run([sys.executable, os.path.join(ROOT, "scripts/record_gpu_launches"), *arguments, "tests.rec"],
+                          capture_output=True, text=True, cwd=folder,
+                          env={**os.environ, "LD_LIBRARY_PATH": os.path.join(BUILD, "standin"), "INGOT_STANDIN_SM": "90",
+                               "INGOT_STANDIN_DRIVER": "13000"})
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        path = lambda name: os.path.join(folder, name)
+        recorded = run_tests(folder, INGOT_STANDIN_RECORD=path("tests.rec"))
+        assert recorded.returncode == 0, recorded.stdout
+        played = script(folder, "--results", "results.json", "--fixture", "rows.txt")
+        assert played.returncode == 0, played.stdout + played.stderr
+        results = json.load(open(path("results.json"), encoding="utf-8"))
+        count = len(results["launches"])
+        assert count > 50, count
+        assert f"{count} launches, {count} with the same bits, 0 within a bound, 0 not explained" in played.stdout
+
+        held = run_tests(folder, INGOT_STANDIN_GOLDEN=path("rows.txt"))
+        assert held.returncode == 0, held.stdout
+        assert " launches are as on a GPU, 0 are not recorded" in held.stdout, held.stdout
+        none = run_tests(folder, INGOT_STANDIN_GOLDEN=path("nowhere.txt"))
+        assert none.returncode == 0 and "SKIP: no launches of a GPU are recorded" in none.stdout, none.stdout
+
+        # Another hash: the launch is refused.
+        rows = open(path("rows.txt"), encoding="utf-8").read().splitlines()
+        key, digest = rows[-1].split()
+        with open(path("wrong.txt"), "w", encoding="utf-8") as file:
+            file.write("\n".join(rows[:-1] + [f"{key} {int(digest, 16) ^ 1:08x}"]) + "\n")
+        wrong = run_tests(folder, INGOT_STANDIN_GOLDEN=path("wrong.txt"))
+        assert wrong.returncode != 0 and "a GPU leaves something else than this" in wrong.stdout, wrong.stdout
+
+        # A GPU whose last approximate reciprocals differ by a unit, then by a thousand.
+        for units, explained in ((1, True), (1000, False)):
+            last = list(results["launches"])[-1]  # of the functions within the manual's bounds
+            end = 4 * 512 * 8  # three inputs and the results, eight bytes each
+            changed = json.loads(json.dumps(results))
+            digits = (0x3c23d70a + units).to_bytes(4, "little").hex()  # 1 / 100
+            changed["launches"][last]["differences"] = [[end - 8, digits]]
+            json.dump(changed, open(path("changed.json"), "w", encoding="utf-8"))
+            made = script(folder, "--from", "changed.json", "--fixture", "changed.txt")
+            assert (made.returncode == 0) == explained, made.stdout
+            assert f"{int(explained)} within a bound, {int(not explained)} not explained" in made.stdout, made.stdout
+            if explained:
+                near = run_tests(folder, INGOT_STANDIN_GOLDEN=path("changed.txt"))
+                assert near.returncode == 0, near.stdout
+                text = open(path("changed.txt"), encoding="utf-8").read()
+                far = (0x3c23d70a + 1000).to_bytes(4, "little").hex()
+                assert text.count(digits) == 1
+                with open(path("far.txt"), "w", encoding="utf-8") as file:
+                    file.write(text.replace(digits, far))
+                refused = run_tests(folder, INGOT_STANDIN_GOLDEN=path("far.txt"))
+                assert refused.returncode != 0 and "of what it left: 0.00999999978, on a GPU" in refused.stdout
+        print(f"gpu_launches: {count} launches repeated, held, and refused where they differ")
+
+
+main()
