@@ -1,5 +1,6 @@
 """The lane of scripts/record_gpu_launches on the stand-in driver in place of a GPU: launches that tests record are
-repeated with the same bits, the stand-in is held to them, and what differs is found on both sides.
+repeated with the same bits, the stand-in is held to them, and what differs is found on both sides. ptxas takes what the
+stand-in takes.
 usage: gpu_launches.py BUILD"""
 import json
 import os
@@ -12,8 +13,11 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 CASES = "-tc=*every form*,*approximate functions*"
 
 
-def run_tests(folder, **variables):
-    return subprocess.run([os.path.join(BUILD, "bin/standin_tests"), CASES], capture_output=True, text=True, cwd=folder,
+OTHERS = "-tc=ptx memory*,ptx warps*,ptx blocks*,ptx matrices*,ptx of nvcc*"  # whose forms no table lists
+
+
+def run_tests(folder, cases=CASES, **variables):
+    return subprocess.run([os.path.join(BUILD, "bin/standin_tests"), cases], capture_output=True, text=True, cwd=folder,
                           env={**os.environ, **variables})
 
 
@@ -27,6 +31,13 @@ def script(folder, *arguments):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         path = lambda name: os.path.join(folder, name)
+        recorded = run_tests(folder, OTHERS, INGOT_STANDIN_RECORD=path("tests.rec"))
+        assert recorded.returncode == 0, recorded.stdout
+        checked = script(folder, "--ptxas")
+        assert checked.returncode == 0, checked.stdout
+        print(checked.stdout.strip())
+        os.remove(path("tests.rec"))
+
         recorded = run_tests(folder, INGOT_STANDIN_RECORD=path("tests.rec"))
         assert recorded.returncode == 0, recorded.stdout
         played = script(folder, "--results", "results.json", "--fixture", "rows.txt")
