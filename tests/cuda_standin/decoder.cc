@@ -123,8 +123,9 @@ class Decoder {
     Instruction instruction;
     const Row* row = FindRow(s.opcode, instruction);
     if (row == nullptr) return Fail(StrCat({"unknown instruction \"", s.opcode, "\""}));
-    if (std::atoi(module_.target.c_str() + 3) < row->from_sm)
-      return Fail(StrCat({"\"", s.opcode, "\" needs .target sm_", row->from_sm}));
+    const int from_sm = s.opcode.find(".cluster") != std::string::npos ? 90 : row->from_sm;
+    if (std::atoi(module_.target.c_str() + 3) < from_sm)
+      return Fail(StrCat({"\"", s.opcode, "\" needs .target sm_", from_sm}));
     Begin(instruction);
     switch (row->flow) {
       case Flow::kCall:
@@ -224,7 +225,8 @@ class Decoder {
       case Operand::Kind::kRegister: {
         const Register& r = function_.registers[static_cast<size_t>(operand.index)];
         const int held = TypeBytes(r.type);
-        if ((r.type == Type::kPred) != (type == Type::kPred) || (wide ? held < bytes : held != bytes)) {
+        if ((r.type == Type::kPred) != (type == Type::kPred) || (wide ? held < bytes : held != bytes) ||
+            !AreCompatible(r.type, type)) {
           return Fail(
               StrCat({"register ", r.name, " of type ", TypeName(r.type), " where ", TypeName(type), " is expected"}));
         }
@@ -269,6 +271,14 @@ class Decoder {
       default:
         return Fail("an operand of another kind is expected");
     }
+  }
+  // Untyped bits go with everything, integers with each other, floats of a format with themselves.
+  static bool AreCompatible(Type a, Type b) {
+    const auto is_untyped = [](Type t) {
+      return t == Type::kB8 || t == Type::kB16 || t == Type::kB32 || t == Type::kB64 || t == Type::kPred;
+    };
+    if (is_untyped(a) || is_untyped(b)) return true;
+    return IsFloat(a) || IsFloat(b) ? a == b : true;
   }
   // As ptxas does: float16 and bfloat16 have no constants, other floats none without a point, typed integers no others.
   static bool TakesImmediate(Type type, bool is_float) {

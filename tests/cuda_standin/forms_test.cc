@@ -43,7 +43,7 @@ std::vector<Type> TypesOf(std::string_view signature) {
   while (!signature.empty()) {
     std::string_view entry = signature.substr(0, signature.find(' '));
     signature.remove_prefix(std::min(entry.size() + 1, signature.size()));
-    entry = entry.substr(entry.find_first_not_of("=*"));
+    entry = entry.substr(entry.find_first_not_of("=V*"));
     types.push_back(ParseType(entry.substr(0, entry.find('|'))));
   }
   return types;
@@ -165,6 +165,98 @@ TEST_CASE("ptx instructions: every form over corner values") {
     const Result<LaunchCounts> counts =
         machine.Launch(*module, "forms", {{1, 1, 1}, {kThreads, 1, 1}}, Arguments().Add(y).Add(x));
     CHECK_MESSAGE(counts.ok(), counts.status().message() << "\n" << text);
+  }
+}
+
+// Loads find, and stores leave, the same bytes in every space, whatever else they say.
+TEST_CASE("ptx memory: every form of loads and stores") {
+  constexpr uint64_t kBytes = 0x8899aabbccddeeff;
+  Rows rows;
+  AddMemoryRows(rows);
+  std::map<Type, std::vector<std::string>> forms;
+  for (const Row& row : rows) {
+    if (!row.signature.ends_with(" A") && !row.signature.starts_with("A V*")) continue;
+    const Type type = TypesOf(row.signature.starts_with("A V*") ? row.signature.substr(3) : row.signature).at(0);
+    const std::vector<std::string> all = FormsOf(row.pattern);
+    // All of one type; of the others some of each row.
+    for (size_t k = 0; k < all.size(); k += type == Type::kB32 ? 1 : std::max<size_t>(1, all.size() / 7))
+      forms[type].push_back(all[k]);
+  }
+  REQUIRE(forms.size() == 14);
+  for (const auto& [type, all] : forms) {
+    const int bytes = TypeBytes(type), bits = BitsOf(type);
+    std::string text = StrCat(
+        {".version 8.6\n.target sm_90\n.address_size 64\n.const .align 16 .b64 table[2] = {", kBytes, ", ", kBytes,
+         "};\n.visible .entry forms(.param .u64 y, .param .u64 x, .param .align 16 .b8 "
+         "given[16])\n{\n",
+         kRegisters,
+         ".reg .b64 %x, %y, %c;\n.shared .align 16 .b8 smem[16];\n.local .align 16 .b8 depot[16];\n"
+         ".param .align 16 .b8 passed[16];\nld.param.u64 %x, [x];\nld.param.u64 %y, [y];\n"
+         "mov.b64 %c, ",
+         kBytes, ";\n"});
+    const auto address_of = [](const std::string& form) {
+      for (const auto& [space, address] :
+           {std::pair(".shared", "[smem]"), std::pair(".local", "[depot]"), std::pair(".const", "[table]"),
+            std::pair(".param::func", "[passed]"), std::pair(".param", "[given]")}) {
+        if (form.find(space) != std::string::npos) return address;
+      }
+      return "[%x]";
+    };
+    std::vector<uint64_t> expected;
+    for (const std::string& form : all) {
+      Instruction ignored;
+      CoveredRows().insert(FindRow(form, ignored));
+      const bool stores = form.starts_with("st");
+      const int count = form.find(".v2") != std::string::npos ? 2 : form.find(".v4") != std::string::npos ? 4 : 1;
+      std::string registers;
+      for (int k = 1; k <= count; ++k)
+        registers += StrCat({k > 1 ? ", " : "", RegisterOf(type, static_cast<size_t>(k))});
+      if (count > 1) registers = "{" + registers + "}";
+      std::string address = address_of(form);
+      if (stores && address == "[given]") address = "[passed]";
+      // The place has the bytes, or others that the store replaces.
+      const std::string space = address == "[smem]"     ? ".shared"
+                                : address == "[depot]"  ? ".local"
+                                : address == "[passed]" ? ".param"
+                                                        : ".global";
+      const bool is_given = address == "[table]" || address == "[given]";
+      if (!is_given) {
+        text += StrCat({"mov.b64 %d7, ", stores ? "0" : "%c", ";\n"});
+        text += StrCat({"st", space, ".b64 ", address, ", %d7;\n"});
+        text += StrCat({"st", space, ".b64 ", address.substr(0, address.size() - 1), "+8], %d7;\n"});
+      }
+      uint64_t value = kBytes & (~uint64_t{0} >> (64 - 8 * bytes));
+      if (stores) {
+        for (int k = 1; k <= count; ++k) {
+          const std::string r = RegisterOf(type, static_cast<size_t>(k));
+          text += bits == 64 ? StrCat({"mov.b64 ", r, ", %c;\n"}) : StrCat({"cvt.u", bits, ".u64 ", r, ", %c;\n"});
+        }
+        text += StrCat({form, " ", address, ", ", registers, ";\nld", space, ".b64 %d7, ", address, ";\n"});
+        text += StrCat({"st.global.b64 [%y+", expected.size() * 8, "], %d7;\n"});
+        for (int k = bytes; k < std::min(8, bytes * count); k += bytes) value |= value << (8 * k) & (~uint64_t{0});
+        if (bytes * count < 8) value &= ~uint64_t{0} >> (64 - 8 * bytes * count);
+      } else {
+        text += StrCat({form, " ", registers, ", ", address, ";\nst.global.b", bits, " [%y+", expected.size() * 8,
+                        "], ", RegisterOf(type, 1), ";\n"});
+        if (type == Type::kS8) value |= 0xff00;
+      }
+      expected.push_back(value);
+    }
+    text += "ret;\n}\n";
+    Machine machine({.sm = 90, .orders = {WarpOrder::kLowestFirst}});
+    const Result<ModuleId> module = machine.LoadModule(text);
+    REQUIRE_MESSAGE(module.ok(), module.status().message());
+    const auto size = static_cast<int64_t>(expected.size() * 8);
+    const uint64_t y = machine.Allocate(size).value(), x = machine.Allocate(16).value();
+    std::vector<uint64_t> result(expected.size());
+    const uint64_t given[2] = {kBytes, kBytes};
+    REQUIRE(machine.Write(y, result.data(), size).ok());
+    REQUIRE(machine.Write(x, given, sizeof(given)).ok());
+    const Result<LaunchCounts> counts = machine.Launch(*module, "forms", {{1, 1, 1}, {1, 1, 1}},
+                                                       Arguments().Add(y).Add(x).AddBytes(given, sizeof(given)));
+    REQUIRE_MESSAGE(counts.ok(), counts.status().message());
+    REQUIRE(machine.Read(result.data(), y, size).ok());
+    for (size_t k = 0; k < expected.size(); ++k) CHECK_MESSAGE(result[k] == expected[k], all[k]);
   }
 }
 

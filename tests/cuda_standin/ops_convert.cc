@@ -280,8 +280,8 @@ void AddConvertRows(Rows& rows) {
   rows.push_back({"cvt.u32.u64", "=u32 u64", ConvertPlain<uint32_t, uint64_t>});
   AddIntegers(rows, std::make_index_sequence<8>());
   AddBetweenFloats(rows);
-  rows.push_back({"cvt(.rn|.rz){.relu}{.satfinite}.f16x2.f32", "=b32 f32 f32", ConvertPair<Type::kF16>});
-  rows.push_back({"cvt(.rn|.rz){.relu}{.satfinite}.bf16x2.f32", "=b32 f32 f32", ConvertPair<Type::kBf16>});
+  rows.push_back({"cvt(.rn|.rz){.relu}{.satfinite}.f16x2.f32", "=f16x2 f32 f32", ConvertPair<Type::kF16>});
+  rows.push_back({"cvt(.rn|.rz){.relu}{.satfinite}.bf16x2.f32", "=bf16x2 f32 f32", ConvertPair<Type::kBf16>});
   constexpr const char* kSpaces = "(.global|.shared|.shared::cta|.local|.const|.param|.param::entry)";
   rows.push_back({StrCat({"cvta", kSpaces, ".u64"}), "=u64 u64", ConvertAddress, 0});
   rows.push_back({StrCat({"cvta.to", kSpaces, ".u64"}), "=u64 u64", ConvertAddress, 1});

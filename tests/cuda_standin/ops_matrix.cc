@@ -348,7 +348,8 @@ void AddMatrixRows(Rows& rows) {
       const std::string rest = StrCat({".sync.aligned.m8n8.x", static_cast<int>(matrices),
                                        transposed != 0 ? ".trans" : "", "(.shared|.shared::cta).b16"});
       rows.push_back({"ldmatrix" + rest, StrCat({"=", Vector(matrices, "b32"), " A"}), LoadMatrix, variant});
-      rows.push_back({"stmatrix" + rest, StrCat({"A ", Vector(matrices, "b32")}), StoreMatrix, variant});
+      rows.push_back({"stmatrix" + rest, StrCat({"A ", Vector(matrices, "b32")}), StoreMatrix, variant, Flow::kNext, 0,
+                      Space::kGeneric, 90});
     }
   }
   rows.push_back({"movmatrix.sync.aligned.m8n8.trans.b16", "=b32 b32", MoveMatrix});

@@ -163,18 +163,19 @@ void Atomic(Warp& w, const Instruction& i, uint32_t mask) {
   if (has_result) w.SetComputed(i.r[0], mask, kAllLanes);
 }
 
-constexpr const char* kOrderings = "{.relaxed|.acquire|.release|.acq_rel}{.cta|.cluster|.gpu|.sys}";
-constexpr const char* kAnySpace = "{.global|.shared|.shared::cta}";
+constexpr const char* kAnySpace = "{.cta|.cluster|.gpu|.sys}{.global|.shared|.shared::cta}";
 
 template <AtomicOp op, Type type>
-void AddAtomicRows(Rows& rows, const char* noftz = "") {
+void AddAtomicRows(Rows& rows, const char* noftz = "", int from_sm = 0) {
   const std::string t = TypeName(type);
-  const std::string rest = StrCat({kOrderings, kAnySpace, ".", kAtomicNames[op], noftz, ".", t});
+  const std::string rest = StrCat({kAnySpace, ".", kAtomicNames[op], noftz, ".", t});
   const std::string inputs = StrCat({"A ", t, op == kCompareSwap ? StrCat({" ", t}) : std::string()});
   const auto bytes = static_cast<uint8_t>(TypeBytes(type));
-  rows.push_back({"atom" + rest, StrCat({"=", t, " ", inputs}), Atomic<op, type>, 0, Flow::kNext, bytes});
+  rows.push_back({"atom{.relaxed|.acquire|.release|.acq_rel}" + rest, StrCat({"=", t, " ", inputs}), Atomic<op, type>,
+                  0, Flow::kNext, bytes, Space::kGeneric, from_sm});
   if (op != kExchange && op != kCompareSwap)
-    rows.push_back({"red" + rest, inputs, Atomic<op, type>, 1, Flow::kNext, bytes});
+    rows.push_back(
+        {"red{.relaxed|.release}" + rest, inputs, Atomic<op, type>, 1, Flow::kNext, bytes, Space::kGeneric, from_sm});
 }
 
 // ---- asynchronous copies: operands to, from, size in bytes, bytes that are read (the rest is zero)
@@ -221,21 +222,33 @@ void AddLoadRows(Rows& rows, const char* t) {
   const Type type = ParseType(t);
   const auto bytes = static_cast<uint8_t>(TypeBytes(type));
   const uint8_t variant = IsSigned(type) ? kSignedVariant : 0;
-  constexpr const char* kCaches = "{.ca|.cg|.cs|.lu|.cv}";
-  constexpr const char* kLevels =
-      "{.L1::evict_normal|.L1::evict_unchanged|.L1::evict_first|.L1::evict_last|.L1::no_allocate}{.L2::64B|.L2::128B|."
-      "L2::256B}{.v2|.v4}.";
-  constexpr const char* kSpaces = "{.global|.shared|.shared::cta|.local|.const|.param|.param::entry|.param::func}";
-  const std::string loaded = StrCat({"=V*", t, " A"});
-  const std::string ordering = "{.weak|.relaxed|.acquire|.volatile}{.cta|.cluster|.gpu|.sys}";
-  rows.push_back({StrCat({"ld", ordering, kSpaces, kCaches, kLevels, t}), loaded, Load, variant, Flow::kNext, bytes});
-  rows.push_back(
-      {StrCat({"ld.global{.ca|.cg|.cs}.nc", kLevels, t}), loaded, Load, variant, Flow::kNext, bytes, Space::kGlobal});
-  rows.push_back({StrCat({"ldu.global{.v2|.v4}.", t}), loaded, Load, variant, Flow::kNext, bytes, Space::kGlobal});
-  rows.push_back({StrCat({"st{.weak|.relaxed|.release|.volatile}{.cta|.cluster|.gpu|.sys}{.global|.shared|.shared::cta|"
-                          ".local|.param|.param::func}{.wb|.cg|.cs|.wt}",
-                          kLevels, t}),
-                  StrCat({"A V*", t}), Store, 0, Flow::kNext, bytes});
+  // What may stand together differs by space and order.
+  constexpr const char* kHints =
+      ".L1::evict_normal|.L1::evict_unchanged|.L1::evict_first|.L1::evict_last|.L1::no_allocate";
+  constexpr const char *kLevel2 = "{.L2::64B|.L2::128B|.L2::256B}", *kLoadCaches = ".ca|.cg|.cs|.lu|.cv",
+                       *kStoreCaches = ".wb|.cg|.cs|.wt", *kScopes = "(.cta|.cluster|.gpu|.sys)",
+                       *kOnChip = "(.shared|.shared::cta)";
+  const std::string end = StrCat({bytes == 8 ? "{.v2}." : "{.v2|.v4}.", t});
+  const auto load = [&](const std::string& pattern, Space space = Space::kGeneric) {
+    rows.push_back({pattern + end, StrCat({"=V*", t, " A"}), Load, variant, Flow::kNext, bytes, space});
+  };
+  load(StrCat({"ld{.weak}{.global}{", kLoadCaches, "|", kHints, "}", kLevel2}));
+  load(StrCat({"ld{.weak}(.shared|.shared::cta|.local|.const|.param|.param::entry|.param::func){", kLoadCaches, "}"}));
+  load(StrCat({"ld(.relaxed|.acquire)", kScopes, "{.global}{", kHints, "}", kLevel2}));
+  load(StrCat({"ld(.relaxed|.acquire)", kScopes, kOnChip}));
+  load(StrCat({"ld.volatile{.global}", kLevel2}));
+  load(StrCat({"ld.volatile", kOnChip}));
+  load(StrCat({"ld.global.nc{", kHints, "}", kLevel2}), Space::kGlobal);
+  load(StrCat({"ld.global(.ca|.cg|.cs).nc", kLevel2}), Space::kGlobal);
+  load("ldu.global", Space::kGlobal);
+  const auto store = [&](const std::string& pattern) {
+    rows.push_back({pattern + end, StrCat({"A V*", t}), Store, 0, Flow::kNext, bytes});
+  };
+  store(StrCat({"st{.weak}{.global}{", kStoreCaches, "|", kHints, "}"}));
+  store(StrCat({"st{.weak}(.shared|.shared::cta|.local|.param|.param::func){", kStoreCaches, "}"}));
+  store(StrCat({"st(.relaxed|.release)", kScopes, "{.global}{", kHints, "}"}));
+  store(StrCat({"st(.relaxed|.release)", kScopes, kOnChip}));
+  store("st.volatile{.global|.shared|.shared::cta}");
 }
 
 }  // namespace
@@ -250,8 +263,8 @@ void AddMemoryRows(Rows& rows) {
   AddAtomicRows<kAdd, Type::kF64>(rows);
   AddAtomicRows<kAdd, Type::kF16>(rows, ".noftz");
   AddAtomicRows<kAdd, Type::kF16x2>(rows, ".noftz");
-  AddAtomicRows<kAdd, Type::kBf16>(rows, ".noftz");
-  AddAtomicRows<kAdd, Type::kBf16x2>(rows, ".noftz");
+  AddAtomicRows<kAdd, Type::kBf16>(rows, ".noftz", 90);
+  AddAtomicRows<kAdd, Type::kBf16x2>(rows, ".noftz", 90);
   AddAtomicRows<kMin, Type::kU32>(rows);
   AddAtomicRows<kMin, Type::kS32>(rows);
   AddAtomicRows<kMin, Type::kU64>(rows);

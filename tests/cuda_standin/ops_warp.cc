@@ -203,7 +203,7 @@ void AddWarpRows(Rows& rows) {
   }
   rows.push_back({"activemask.b32", "=b32", ActiveMask});
   rows.push_back({"bar.warp.sync", "b32", WarpBarrier});
-  rows.push_back({"elect.sync", "=b32|pred b32", Elect});
+  rows.push_back({"elect.sync", "=b32|pred b32", Elect, 0, Flow::kNext, 0, Space::kGeneric, 90});
   rows.push_back({"trap", "", Trap});
   rows.push_back({"nanosleep.u32", "u32", Sleep});
   rows.push_back({"bra{.uni}", "L", nullptr, 0, Flow::kBranch});
