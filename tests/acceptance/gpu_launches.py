@@ -2,11 +2,14 @@
 repeated with the same bits, the stand-in is held to them, and what differs is found on both sides. ptxas takes what the
 stand-in takes.
 usage: gpu_launches.py BUILD"""
+import hashlib
+import importlib.util
 import json
 import os
 import subprocess
 import sys
 import tempfile
+from importlib.machinery import SourceFileLoader
 
 BUILD = os.path.abspath(sys.argv[1])
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -30,7 +33,17 @@ def script(folder, *arguments):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        path = lambda name: os.path.join(folder, name)
+        def path(name):
+            return os.path.join(folder, name)
+
+        def read(name):
+            with open(path(name), encoding="utf-8") as file:
+                return file.read()
+
+        def write(name, text):
+            with open(path(name), "w", encoding="utf-8") as file:
+                file.write(text)
+
         recorded = run_tests(folder, OTHERS, INGOT_STANDIN_RECORD=path("tests.rec"))
         assert recorded.returncode == 0, recorded.stdout
         checked = script(folder, "--ptxas")
@@ -42,7 +55,7 @@ def main():
         assert recorded.returncode == 0, recorded.stdout
         played = script(folder, "--results", "results.json", "--fixture", "rows.txt")
         assert played.returncode == 0, played.stdout + played.stderr
-        results = json.load(open(path("results.json"), encoding="utf-8"))
+        results = json.loads(read("results.json"))
         count = len(results["launches"])
         assert count > 50, count
         assert f"{count} launches, {count} with the same bits, 0 within a bound, 0 not explained" in played.stdout
@@ -54,34 +67,44 @@ def main():
         assert none.returncode == 0 and "SKIP: no launches of a GPU are recorded" in none.stdout, none.stdout
 
         # Another hash: the launch is refused.
-        rows = open(path("rows.txt"), encoding="utf-8").read().splitlines()
+        rows = read("rows.txt").splitlines()
         key, digest = rows[-1].split()
-        with open(path("wrong.txt"), "w", encoding="utf-8") as file:
-            file.write("\n".join(rows[:-1] + [f"{key} {int(digest, 16) ^ 1:08x}"]) + "\n")
+        write("wrong.txt", "\n".join(rows[:-1] + [f"{key} {int(digest, 16) ^ 1:08x}"]) + "\n")
         wrong = run_tests(folder, INGOT_STANDIN_GOLDEN=path("wrong.txt"))
         assert wrong.returncode != 0 and "a GPU leaves something else than this" in wrong.stdout, wrong.stdout
 
+        sys.dont_write_bytecode = True
+        loader = SourceFileLoader("record_gpu_launches", os.path.join(ROOT, "scripts/record_gpu_launches"))
+        module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+        loader.exec_module(module)
+        streams = {launch["key"]: module.stream(launch, [block["left"] for block in launch["blocks"]])
+                   for launch in module.read_launches(path("tests.rec"))}
         # A GPU whose last approximate reciprocals differ by a unit, then by a thousand.
         for units, explained in ((1, True), (1000, False)):
             last = list(results["launches"])[-1]  # of the functions within the manual's bounds
             end = 4 * 512 * 8  # three inputs and the results, eight bytes each
             changed = json.loads(json.dumps(results))
             digits = (0x3c23d70a + units).to_bytes(4, "little").hex()  # 1 / 100
-            changed["launches"][last]["differences"] = [[end - 8, digits]]
-            json.dump(changed, open(path("changed.json"), "w", encoding="utf-8"))
+            theirs = streams[last][:end - 8] + bytes.fromhex(digits) + streams[last][end - 4:]
+            changed["launches"][last] = {"hash": hashlib.sha256(theirs).hexdigest(), "differences": [[end - 8, digits]]}
+            write("changed.json", json.dumps(changed))
             made = script(folder, "--from", "changed.json", "--fixture", "changed.txt")
             assert (made.returncode == 0) == explained, made.stdout
             assert f"{int(explained)} within a bound, {int(not explained)} not explained" in made.stdout, made.stdout
             if explained:
                 near = run_tests(folder, INGOT_STANDIN_GOLDEN=path("changed.txt"))
                 assert near.returncode == 0, near.stdout
-                text = open(path("changed.txt"), encoding="utf-8").read()
+                text = read("changed.txt")
                 far = (0x3c23d70a + 1000).to_bytes(4, "little").hex()
                 assert text.count(digits) == 1
-                with open(path("far.txt"), "w", encoding="utf-8") as file:
-                    file.write(text.replace(digits, far))
+                write("far.txt", text.replace(digits, far))
                 refused = run_tests(folder, INGOT_STANDIN_GOLDEN=path("far.txt"))
                 assert refused.returncode != 0 and "of what it left: 0.00999999978, on a GPU" in refused.stdout
+        # Results of another record: where the stand-in was right then, it has to be so now.
+        changed["launches"][last]["hash"] = hashlib.sha256(streams[last] + b"?").hexdigest()
+        write("changed.json", json.dumps(changed))
+        other = script(folder, "--from", "changed.json", "--fixture", "changed.txt")
+        assert other.returncode != 0 and "these results are of another record" in other.stdout, other.stdout
         print(f"gpu_launches: {count} launches repeated, held, and refused where they differ")
 
 

@@ -147,14 +147,17 @@ Status GoldenLaunches::AddRows(const std::string& text) {
         return Status(StatusCode::kBadInput, {"no bound in the row of ", key});
       int64_t position = 0;
       while (words >> word) {
-        const size_t colon = word.find(':');
-        if (colon == std::string::npos || word.size() != colon + 1 + 2 * static_cast<size_t>(element->bytes))
+        const size_t colon = word.find(':'), end = std::min(word.find('x'), word.size());
+        if (colon == std::string::npos || end != colon + 1 + 2 * static_cast<size_t>(element->bytes))
           return Status(StatusCode::kBadInput, {"no value: ", word});
-        position += std::atoll(word.c_str());
         uint64_t bits = 0;
-        for (size_t k = word.size(); k > colon + 1; k -= 2)
+        for (size_t k = end; k > colon + 1; k -= 2)
           bits = bits << 8 | std::strtoull(word.substr(k - 2, 2).c_str(), nullptr, 16);
-        row.values.push_back({position, bits});
+        const int64_t times = end == word.size() ? 1 : std::atoll(word.c_str() + end + 1);
+        for (int64_t k = 0; k < times; ++k) {
+          position += std::atoll(word.c_str());
+          row.values.push_back({position, bits});
+        }
       }
     }
     rows_[key] = std::move(row);

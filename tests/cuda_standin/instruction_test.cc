@@ -324,6 +324,10 @@ TEST_CASE("ptx instructions: bits") {
   Check(
       "bfi.b64", Type::kB64, {Type::kB64, Type::kB64},
       [](uint64_t a, uint64_t b, uint64_t) { return (b & 0xffffffff) | a << 32; }, ", 32, 40");
+  Check(
+      "bfi.b64", Type::kB64, {Type::kB64, Type::kB64, Type::kU32},
+      [](uint64_t a, uint64_t b, uint64_t at) { return at > 63 ? b : (b & ~(uint64_t{255} << at)) | (a & 255) << at; },
+      ", 8");
   const auto dot = [](auto a, auto b) {
     return [](uint64_t x, uint64_t y, uint64_t c) {
       for (int k = 0; k < 32; k += 8)
@@ -372,6 +376,13 @@ TEST_CASE("ptx instructions: float32") {
     return B(x * scale * Ftz(1 / (y * scale)));
   });
   // Within two units in the last place, the divisor scaled by powers of two.
+  Check("div.rm.ftz.f32", f32, {f32, f32}, [](uint64_t a, uint64_t b, uint64_t) -> uint64_t {
+    const double x = Ftz(F(a)), y = Ftz(F(b));
+    const double quotient = x / y;  // inexact ones are away from the ends of the range by more than a double's unit
+    const uint64_t flushed = (a ^ b) & 0x80000000;
+    if (quotient != quotient) return 0x7fffffff;
+    return std::fabs(x) < std::fabs(y) * 0x1p-126 ? flushed : RoundTo(kFloatFormat, quotient, Rounding::kDown);
+  });
   Check("div.full.f32", f32, {f32, f32}, [](uint64_t a, uint64_t b, uint64_t) {
     const float x = F(a), y = F(b), scale = std::fabs(y) > 0x1p126f ? 0.25f : std::fabs(y) < 0x1p-126f ? 0x1p24f : 1.0f;
     return B(x * scale * (1 / (y * scale)));
@@ -700,6 +711,13 @@ TEST_CASE("ptx instructions: conversions") {
   for (const Type to : kAllFloats) {
     for (const Type from : kAllIntegers) {
       if (!Converts(to, from)) continue;
+      if (to != Type::kBf16) {
+        Check(StrCat({"cvt.rn.sat.", TypeName(to), ".", TypeName(from)}), to, {from},
+              [=](uint64_t a, uint64_t, uint64_t) -> uint64_t {
+                const uint64_t one = to == Type::kF64 ? B(1.0) : to == Type::kF32 ? B(1.0f) : 0x3c00;
+                return IntegerValue(from, a) > 0 ? one : 0;
+              });
+      }
       Check(StrCat({"cvt.rn.", TypeName(to), ".", TypeName(from)}), to, {from},
             [=](uint64_t a, uint64_t, uint64_t) -> uint64_t {
               const __int128 value = IntegerValue(from, a);
@@ -754,6 +772,13 @@ TEST_CASE("ptx instructions: conversions") {
   Check("cvt.rz.f32.f64", Type::kF32, {Type::kF64}, [](uint64_t a, uint64_t, uint64_t) -> uint64_t {
     if (D(a) == D(a)) return RoundTo(kFloatFormat, D(a), Rounding::kZero);
     return (a >> 32 & 0x80000000) | 0x7fc00000 | (a >> 29 & 0x7fffff);
+  });
+  // float16 has values where a float32 is flushed.
+  Check("cvt.rp.ftz.f16.f32", Type::kF16, {Type::kF32}, [](uint64_t a, uint64_t, uint64_t) -> uint64_t {
+    return F(a) != F(a) ? 0x7fff : RoundTo(kHalfFormat, F(a), Rounding::kUp);
+  });
+  Check("cvt.ftz.f64.f32", Type::kF64, {Type::kF32}, [](uint64_t a, uint64_t, uint64_t) {
+    return F(a) != F(a) ? 0x7fffffffe0000000 : B(static_cast<double>(Ftz(F(a))));
   });
   Check("cvt.rp.f32.u32", Type::kF32, {Type::kU32}, [](uint64_t a, uint64_t, uint64_t) -> uint64_t {
     return RoundTo(kFloatFormat, static_cast<double>(a), Rounding::kUp);

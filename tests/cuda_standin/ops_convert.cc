@@ -81,9 +81,11 @@ uint64_t ConvertNan(const Instruction& i, Type to, Type from, uint64_t bits) {
     return from == Type::kF64 || TypeBytes(to) == 8 ? uint64_t{1} << (8 * TypeBytes(to) - 1) : 0;
   if (i.sat) return 0;
   const bool plain = !i.to_integer && !i.relu && !i.ftz;
+  if (i.ftz && from == Type::kF32) bits = 0x7fffffff;
   if (to == Type::kF32 && from == Type::kF32 && plain) return bits;
   if (to == Type::kF32 && from == Type::kBf16 && plain) return bits << 16;
-  if (to == Type::kTf32 && i.rounding == Rounding::kNearestAway && plain) return bits >> 13;
+  // .satfinite lowers what is not finite by a unit.
+  if (to == Type::kTf32 && i.rounding == Rounding::kNearestAway) return (bits >> 13) - (i.satfinite ? 1 : 0);
   if (to == Type::kF64 || (from == Type::kF64 && !i.relu)) {
     if (to == from && plain) return bits;
     const FloatFormat in = from == Type::kF64 ? FloatFormat{11, 52} : FormatOf(from),
@@ -106,19 +108,17 @@ uint64_t ConvertValue(const Instruction& i, Type to, Type from, uint64_t bits) {
     } else {
       value = bits & (from_bits == 64 ? ~uint64_t{0} : (uint64_t{1} << from_bits) - 1);
     }
+    if (IsFloat(to) && i.sat) value = std::max<__int128>(0, std::min<__int128>(1, value));
     if (to == Type::kF64) return std::bit_cast<uint64_t>(IntegerToDouble(value, i.rounding));
-    if (IsFloat(to)) {
-      double rounded = IntegerToOdd(value);
-      if (i.sat) rounded = std::fmin(std::fmax(rounded, 0.0), 1.0);
-      return RoundTo(FormatOf(to), rounded, i.rounding);
-    }
+    if (IsFloat(to)) return RoundTo(FormatOf(to), IntegerToOdd(value), i.rounding);
     if (i.sat) value = std::max(Lowest(to), std::min(Highest(to), value));
     return static_cast<uint64_t>(value);
   }
   double value = from == Type::kF64 ? std::bit_cast<double>(bits) : Widen(FormatOf(from), static_cast<uint32_t>(bits));
   const bool single = from == Type::kF32 || to == Type::kF32;
   if (std::isnan(value)) return ConvertNan(i, to, from, bits) << (to == Type::kTf32 ? 13 : 0);
-  if (i.ftz && from == Type::kF32 && std::fabs(value) < 0x1p-126) value = std::copysign(0.0, value);
+  const bool flushes = i.ftz && from == Type::kF32 && to != Type::kF16;  // nothing, on GPUs, on the way to float16
+  if (flushes && std::fabs(value) < 0x1p-126) value = std::copysign(0.0, value);
   if (!IsFloat(to) && to != Type::kTf32) {
     value = RoundToInteger(value, i.rounding);
     if (value <= static_cast<double>(Lowest(to))) return static_cast<uint64_t>(Lowest(to));

@@ -104,7 +104,14 @@ void Multiply(Warp& w, const Instruction& i, uint32_t mask) {
 }
 template <typename T>
 void Divide(Warp& w, const Instruction& i, uint32_t mask) {
-  Map2<T, true>(w, i, mask, [](T a, T b) { return a / b; });
+  const bool ftz = i.ftz;
+  Map2<T, true>(w, i, mask, [=](T a, T b) -> T {
+    // Flushed if the exact quotient is, whatever it is rounded to.
+    if constexpr (std::is_same_v<T, float>) {
+      if (ftz && std::fabs(a) < std::fabs(double{b}) * 0x1p-126) return std::copysign(0.0f, a) * std::copysign(1.0f, b);
+    }
+    return a / b;
+  });
 }
 // a * (1 / b), the reciprocal without denormals, b scaled where they would be needed: .full at both ends, .approx below
 // alone, nothing of what .ftz flushes.

@@ -198,9 +198,9 @@ void InsertBits(Warp& w, const Instruction& i, uint32_t mask) {
   const T *a = w.Lanes<T>(i.r[1]), *b = w.Lanes<T>(i.r[2]);
   const uint32_t *starts = w.Lanes<uint32_t>(i.r[3]), *lengths = w.Lanes<uint32_t>(i.r[4]);
   ForLanes(mask, [=](int lane) {
-    const uint32_t start = starts[lane] & 255, length = lengths[lane] & 255;
+    const uint64_t read = sizeof(T) == 8 ? 0xffffffff : 255, start = starts[lane] & read, length = lengths[lane] & read;
     T result = b[lane];
-    for (uint32_t k = 0; k < length && start + k < 8 * sizeof(T); ++k) {
+    for (uint64_t k = 0; k < length && start + k < 8 * sizeof(T); ++k) {
       result = static_cast<T>((result & ~(T{1} << (start + k))) | (a[lane] >> k & 1) << (start + k));
     }
     d[lane] = result;
