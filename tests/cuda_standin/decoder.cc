@@ -207,7 +207,7 @@ class Decoder {
       }
       return true;
     }
-    if (pair && operand.kind == Operand::Kind::kPair) {
+    if (pair && operand.kind == Operand::Kind::kPair && !entry.ends_with('-')) {
       return Value(operand.parts[0], type, written, wide) &&
              Value(operand.parts[1], ParseType(entry.substr(bar + 1)), true, false);
     }

@@ -2,7 +2,7 @@
 // (.a|.b) is one of these. A statement whose opcode no row matches is refused by its name.
 //
 // The signature lists operands: "=u32" is written, "u32" read, "?u32" may be left out, "4xf32" is a vector in braces,
-// "Vxf32" one of as many elements as .v2 and .v4 say, "b32|pred" a pair whose second part may be left out, "A" an
+// "Vxf32" one of as many elements as .v2 and .v4 say, "b32|pred" a pair whose second part may be left out ("pred|-": has to), "A" an
 // address. A row takes what ptxas takes and nothing else. A star after "=" or in front ("*u8") allows wider registers. Types are those of TypeName.
 #pragma once
 

@@ -455,13 +455,13 @@ void AddFloatRows(Rows& rows) {
   AddSmallRows<uint32_t, false>(rows, "f16x2");
   AddSmallRows<uint16_t, true>(rows, "bf16");
   AddSmallRows<uint32_t, true>(rows, "bf16x2");
-  rows.push_back({StrCat({kFloatCompares, "{.ftz}.f16"}), "=pred|pred f16 f16", SetPredicateSmall<false>});
+  rows.push_back({StrCat({kFloatCompares, "{.ftz}.f16"}), "=pred|- f16 f16", SetPredicateSmall<false>});
   rows.push_back(
-      {StrCat({kFloatCompares, "(.and|.or|.xor){.ftz}.f16"}), "=pred|pred f16 f16 pred", SetPredicateSmall<false>});
-  rows.push_back({StrCat({kFloatCompares, ".bf16"}), "=pred|pred bf16 bf16", SetPredicateSmall<true>, 0, Flow::kNext, 0,
+      {StrCat({kFloatCompares, "(.and|.or|.xor){.ftz}.f16"}), "=pred|- f16 f16 pred", SetPredicateSmall<false>});
+  rows.push_back({StrCat({kFloatCompares, ".bf16"}), "=pred|- bf16 bf16", SetPredicateSmall<true>, 0, Flow::kNext, 0,
                   Space::kGeneric, 90});
-  rows.push_back({StrCat({kFloatCompares, "(.and|.or|.xor).bf16"}), "=pred|pred bf16 bf16 pred",
-                  SetPredicateSmall<true>, 0, Flow::kNext, 0, Space::kGeneric, 90});
+  rows.push_back({StrCat({kFloatCompares, "(.and|.or|.xor).bf16"}), "=pred|- bf16 bf16 pred", SetPredicateSmall<true>,
+                  0, Flow::kNext, 0, Space::kGeneric, 90});
 }
 
 }  // namespace ingot::ptx
