@@ -57,7 +57,7 @@ template <typename... Inputs>
 float Canonical(float value, Inputs...) {
   return value == value ? value : kNan;
 }
-double Canonical(double value) { return value; }
+double Canonical(double value) { return value == value ? value : std::bit_cast<double>(uint64_t{0xfff8} << 48); }
 template <typename... Inputs>
 double Canonical(double value, double input, Inputs... others) {
   if (value == value) return value;
