@@ -191,7 +191,7 @@ Status CudaDevice::Check(CudaResult result, const char* call) {
 Status CudaDevice::Usable() {
   std::lock_guard lock(mutex_);
   if (lost_.empty()) return Status();
-  return Status(StatusCode::kFailed, {"cuda:", index_, ": the context was lost: ", lost_, "; a new device is needed"});
+  return Status(StatusCode::kFailed, {"cuda:", index_, ": the context was lost: ", lost_, "; no process that met such a fault can use the GPU again"});
 }
 
 Status CudaDevice::Initialize(int64_t kept_bytes) {

@@ -2,7 +2,7 @@
 // modules of PTX or cubin. Built with INGOT_CUDA; whether there is a driver is found out when a device is made.
 //
 // A fault of a kernel (an address that is none, a trap) loses the context, as the driver demands. The device then
-// fails every call by name, and frees what it can; a new device works once all devices of the lost context are gone.
+// fails every call by name, and frees what it can; the driver serves no other device in this process either.
 #pragma once
 
 #include "runtime/device.h"

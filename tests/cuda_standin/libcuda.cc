@@ -1,6 +1,7 @@
 // libcuda.so.1 over a Machine: the driver entry points that Ingot uses, with the driver's rules. Work is queued and
 // runs when somebody waits for it, so that memory that is reused too early shows; a fault of a kernel loses the
-// context, and every later call returns the same error until the primary context is released. Live objects are
+// context, and every later call returns the same error until the primary context is released (a GPU's driver
+// returns it for good: observed on an H200 with driver 580). Live objects are
 // counted, and any call can be made to fail (standin_control.h).
 //
 // Environment: INGOT_STANDIN_SM names the architecture (80 without), INGOT_STANDIN_DEVICES says how many GPUs there are
