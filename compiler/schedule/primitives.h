@@ -133,6 +133,20 @@ Result<BlockName> RFactor(ScheduleState& state, const LoopVar& loop);
 // must be the first primitive on the block.
 Status PadEinsum(ScheduleState& state, const BlockName& block, const std::vector<int64_t>& multiples);
 
+// ---- primitives/fuse_einsum.cc
+// Gives a block of one store fewer variables: group after group of the iterations `iters` (positions, each in one group)
+// becomes one variable that counts through them; `sizes` are those of the groups. A part other than 0 is of an iteration
+// that two groups have: d is its quotient by d, -d its remainder. The block has its nest to itself, with a loop for each
+// iteration.
+Status FuseIters(ScheduleState& state, const BlockName& block, const std::vector<int64_t>& iters,
+                 const std::vector<int64_t>& parts, const std::vector<int64_t>& sizes);
+// The same for a sum of products. A group's variable runs to the next multiple of its number in `multiples`. Factors are
+// copied into buffers over the groups that they depend on, with zeros at the end, and the result is copied out of one
+// over the groups. Factors may be read anywhere. It must be the first primitive on the block.
+Status FuseEinsum(ScheduleState& state, const BlockName& block, const std::vector<int64_t>& iters,
+                  const std::vector<int64_t>& parts, const std::vector<int64_t>& sizes,
+                  const std::vector<int64_t>& multiples);
+
 // ---- primitives/tensorize.cc
 // Replaces the nest that begins at the loop by the implementation of a registered or built-in intrinsic: one block
 // without loops. The nest must have the loops of the intrinsic's description, around a single block that computes the
@@ -151,6 +165,8 @@ struct Reduction {
   ir::PrimExpr source, identity;
 };
 std::optional<Reduction> MatchReduction(const ir::BlockNode& block);
+// The loads that an expression multiplies, casts left out; nothing where it is something else.
+std::optional<std::vector<const ir::BufferLoadNode*>> FactorsOfProduct(const ir::PrimExpr& expr);
 // BindsOnly: all iteration variables of the block whose bindings use the loop have this type; Binds: at least one has.
 bool BindsOnly(const ir::BlockRealizeNode& realize, const LoopVar& loop, ir::IterType type);
 bool Binds(const ir::BlockRealizeNode& realize, const LoopVar& loop, ir::IterType type);

@@ -14,6 +14,14 @@ class Relaxer {
  public:
   Relaxer(const std::vector<InnerVar>& inner, arith::Analyzer& analyzer) : inner_(inner), analyzer_(analyzer) {}
 
+  // Where there are remainders: a quotient and a remainder may be parts of one index, whose span is not that of the sum
+  // of theirs.
+  PrimExpr JoinParts(const PrimExpr& expr) {
+    Finder finder(inner_);
+    finder.VisitPrim(expr);
+    return finder.found && finder.found_remainder ? analyzer_.Simplify(expr) : expr;
+  }
+
   std::optional<Span1D> Relax(const PrimExpr& expr) {
     if (const auto* var = As<PrimVarNode>(expr)) {
       for (const InnerVar& candidate : inner_) {
@@ -33,10 +41,14 @@ class Relaxer {
   class Finder : public PrimVisitor {
    public:
     explicit Finder(const std::vector<InnerVar>& inner) : inner_(inner) {}
-    bool found = false;
+    bool found = false, found_remainder = false;
 
    protected:
     using PrimVisitor::Visit;
+    void Visit(const BinaryNode& node) override {
+      found_remainder |= node.op == BinaryOp::kFloorMod;
+      PrimVisitor::Visit(node);
+    }
     void Visit(const PrimVarNode& node) override {
       for (const InnerVar& candidate : inner_) found |= candidate.var.get() == &node;
     }
@@ -100,7 +112,8 @@ class Relaxer {
 }  // namespace
 
 std::optional<Span1D> RelaxExpr(const PrimExpr& expr, const std::vector<InnerVar>& inner, arith::Analyzer& analyzer) {
-  std::optional<Span1D> result = Relaxer(inner, analyzer).Relax(expr);
+  Relaxer relaxer(inner, analyzer);
+  std::optional<Span1D> result = relaxer.Relax(relaxer.JoinParts(expr));
   if (result) *result = {analyzer.Simplify(result->min), analyzer.Simplify(result->span)};
   return result;
 }

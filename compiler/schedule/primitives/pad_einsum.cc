@@ -15,18 +15,6 @@ namespace {
 
 constexpr const char* kName = "pad_einsum";
 
-// Lists the factors of a product, casts left out; false where a factor is not a load.
-bool ListFactors(const PrimExpr& expr, std::vector<const BufferLoadNode*>& factors) {
-  if (const auto* load = As<BufferLoadNode>(expr)) {
-    factors.push_back(load);
-    return true;
-  }
-  if (const auto* cast = As<CastNode>(expr)) return ListFactors(cast->value, factors);
-  const auto* product = As<BinaryNode>(expr);
-  return product != nullptr && product->op == BinaryOp::kMul && ListFactors(product->a, factors) &&
-         ListFactors(product->b, factors);
-}
-
 bool IsZero(const PrimExpr& expr) {
   const auto* value = As<FloatImmNode>(expr);
   return value != nullptr ? value->value == 0 : IsConstInt(expr, 0);
@@ -91,9 +79,10 @@ class Padder {
     }
     reduction_ = MatchReduction(block_);
     if (!reduction_ || reduction_->op != BinaryOp::kAdd || !IsZero(reduction_->identity) ||
-        !ListFactors(reduction_->source, factors_)) {
+        !FactorsOfProduct(reduction_->source)) {
       return No("it is no sum of products of elements, started at 0");
     }
+    factors_ = *FactorsOfProduct(reduction_->source);
     if (!state_.IsRegular(block_.name) || state_.IsRecomputed(block_.name) || !IsTrue(site_.realize->predicate) ||
         site_.loops.size() != block_.iter_vars.size() || ScheduleState::BlocksIn(site_.loops.front()).size() != 1) {
       return No("its loops were changed already; pad first");

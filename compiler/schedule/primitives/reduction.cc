@@ -58,6 +58,25 @@ std::optional<Reduction> MatchReduction(const BlockNode& block) {
 }
 
 namespace {
+bool ListFactors(const PrimExpr& expr, std::vector<const BufferLoadNode*>& factors) {
+  if (const auto* load = As<BufferLoadNode>(expr)) {
+    factors.push_back(load);
+    return true;
+  }
+  if (const auto* cast = As<CastNode>(expr)) return ListFactors(cast->value, factors);
+  const auto* product = As<BinaryNode>(expr);
+  return product != nullptr && product->op == BinaryOp::kMul && ListFactors(product->a, factors) &&
+         ListFactors(product->b, factors);
+}
+}  // namespace
+
+std::optional<std::vector<const BufferLoadNode*>> FactorsOfProduct(const PrimExpr& expr) {
+  std::vector<const BufferLoadNode*> factors;
+  if (!ListFactors(expr, factors)) return std::nullopt;
+  return factors;
+}
+
+namespace {
 
 // Whether no other block writes the block's result, for example a tail that was partitioned off.
 bool IsOnlyWriter(const ScheduleState& state, const BlockSite& site) {

@@ -381,6 +381,62 @@ std::vector<Illegal> BlockCases() {
          s.PadEinsum(s.GetBlock("matmul"), {1, 24, 1});
        },
        "block \"matmul\"", "B is not indexed by iteration variables alone"},
+      {"fuse_einsum: a group is missing", dense, Nothing,
+       [](Schedule& s) {
+         s.FuseEinsum(s.GetBlock("matmul"), {0, 1, 2}, {0, 0, 0}, {1, 1}, {6, 16});
+       },
+       "block \"matmul\"", "groups and iterations differ"},
+      {"fuse_einsum: a multiple of 0", dense, Nothing,
+       [](Schedule& s) {
+         s.FuseEinsum(s.GetBlock("matmul"), {0, 1, 2}, {0, 0, 0}, {1, 1, 1}, {6, 16, 0});
+       },
+       "block \"matmul\"", "one multiple of at least 1"},
+      {"fuse_einsum: rows and sum", dense, Nothing,
+       [](Schedule& s) {
+         s.FuseEinsum(s.GetBlock("matmul"), {0, 2, 1}, {0, 0, 0}, {2, 1}, {6, 16});
+       },
+       "block \"matmul\"", "of results and of summands"},
+      {"fuse_einsum: an iteration in two groups", dense, Nothing,
+       [](Schedule& s) {
+         s.FuseEinsum(s.GetBlock("matmul"), {0, 1, 2, 1}, {0, 0, 0, 0}, {1, 1, 1, 1}, {6, 16, 1, 1});
+       },
+       "block \"matmul\"", "is not in one group, nor cut by a divisor"},
+      {"fuse_einsum: cut by no divisor", plain, Nothing,
+       [](Schedule& s) {
+         s.FuseEinsum(s.GetBlock("matmul"), {0, 0, 1, 2}, {5, -5, 0, 0}, {1, 1, 1, 1}, {1, 1, 1, 1});
+       },
+       "block \"matmul\"", "is not in one group, nor cut by a divisor"},
+      {"fuse_einsum: no sum of products", dense, Nothing,
+       [](Schedule& s) {
+         s.FuseEinsum(s.GetBlock("relu"), {0, 1}, {0, 0}, {1, 1}, {6, 16});
+       },
+       "block \"relu\"", "no sum of products"},
+      {"fuse_einsum: the loops were split", dense,
+       [](Schedule& s) {
+         s.Split(L(s, "matmul", 0), {kRest, int64_t{4}});
+       },
+       [](Schedule& s) {
+         s.FuseEinsum(s.GetBlock("matmul"), {0, 1, 2}, {0, 0, 0}, {1, 1, 1}, {6, 16, 1});
+       },
+       "block \"matmul\"", "fuse first"},
+      {"fuse_iters: a reduction", dense, Nothing,
+       [](Schedule& s) {
+         s.FuseIters(s.GetBlock("matmul"), {0, 1, 2}, {0, 0, 0}, {2, 1});
+       },
+       "block \"matmul\"", "not one plain store"},
+      {"fuse_iters: no such iteration", dense, Nothing,
+       [](Schedule& s) {
+         s.FuseIters(s.GetBlock("relu"), {0, 2}, {0, 0}, {2});
+       },
+       "block \"relu\"", "it has no iteration 2"},
+      {"fuse_iters: the loops were split", dense,
+       [](Schedule& s) {
+         s.Split(L(s, "relu", 0), {kRest, int64_t{4}});
+       },
+       [](Schedule& s) {
+         s.FuseIters(s.GetBlock("relu"), {0, 1}, {0, 0}, {2});
+       },
+       "block \"relu\"", "fuse first"},
       {"tensorize: no such intrinsic", plain, Nothing, [](Schedule& s) { s.Tensorize(L(s, "matmul", 0), "gemm"); },
        "loop i0 (12) around block \"matmul\"", "no intrinsic \"gemm\" is registered"},
       {"tensorize: another number of loops", plain, decomposed,

@@ -45,7 +45,7 @@ class RandomPrimitives {
     const LoopRV target = other_loops.empty() ? LoopRV{} : Pick(other_loops);
     const size_t first = Below(loops.size());
     const int64_t factor = 1 + static_cast<int64_t>(Below(5));
-    switch (Below(27)) {
+    switch (Below(28)) {
       case 0:
         return SplitSomehow(s, loop, factor);
       case 1: {
@@ -67,6 +67,8 @@ class RandomPrimitives {
         return;
       case 26:
         return CutSomewhere(s, loop, factor);
+      case 27:
+        return FuseSomehow(s, block);
       case 5:
         return s.Parallel(loop);
       case 6:
@@ -135,6 +137,38 @@ class RandomPrimitives {
     const Schedule::Tiled tiled = s.Tile(loops[rank - 3], loops[rank - 2], int64_t{2}, int64_t{4});
     s.DecomposeReduction(block, s.GetLoops(block)[0]);
     s.Tensorize(tiled.x_inner, kSmallGemm);
+  }
+
+  // Gives a block fewer iteration variables, some of them cut in two before. Works only before other primitives on it.
+  void FuseSomehow(Schedule& s, BlockRV block) {
+    const BlockSite site = s.Block(block);
+    std::vector<int64_t> iters, parts, sizes, multiples;
+    const auto& vars = site.block().iter_vars;
+    for (const ir::IterType type : {ir::IterType::kSpatial, ir::IterType::kReduce}) {
+      std::vector<std::pair<int64_t, int64_t>> axes;
+      for (size_t i = 0; i < vars.size(); ++i) {
+        if (vars[i]->type != type) continue;
+        const auto at = static_cast<int64_t>(i);
+        const bool is_even = ir::AsConstInt(vars[i]->domain.extent).value_or(1) % 2 == 0;
+        if (is_even && Below(2) == 0) {
+          axes.insert(axes.end(), {{at, 2}, {at, -2}});
+        } else {
+          axes.emplace_back(at, 0);
+        }
+      }
+      std::shuffle(axes.begin(), axes.end(), generator_);
+      for (size_t i = 0; i < axes.size(); ++i) {
+        iters.push_back(axes[i].first);
+        parts.push_back(axes[i].second);
+        if (i == 0 || Below(2) == 0) {
+          sizes.push_back(0);
+          multiples.push_back(1 + static_cast<int64_t>(Below(4)));
+        }
+        ++sizes.back();
+      }
+    }
+    if (site.block().init) return s.FuseEinsum(block, iters, parts, sizes, multiples);
+    s.FuseIters(block, iters, parts, sizes);
   }
 
   // Binds loops to thread axes, which a CPU does not have. Applied at the end, since only the interpreter runs the
@@ -288,7 +322,13 @@ TEST_CASE("random legal traces keep what a function computes, interpreted and co
       change(changed);
       if (changed.status().ok()) schedule = std::move(changed);
     };
-    if (random.Below(8) != 0) attempt([&](Schedule& s) { random.PadAndTensorize(s); });
+    if (random.Below(8) == 0) {
+      for (const BlockSite& site : schedule.state().Blocks()) {
+        attempt([&](Schedule& s) { random.FuseSomehow(s, s.GetBlock(site.block().name)); });
+      }
+    } else if (random.Below(8) != 0) {
+      attempt([&](Schedule& s) { random.PadAndTensorize(s); });
+    }
     for (int i = 0; i < kAttempts; ++i) attempt([&](Schedule& s) { random.Apply(s); });
     CAPTURE(seed);
     CAPTURE(c.name);

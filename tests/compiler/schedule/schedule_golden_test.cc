@@ -104,6 +104,22 @@ class Command {
     } else if (name_ == "pad_einsum") {
       const BlockRV block = Block();
       s_.PadEinsum(block, Numbers());
+    } else if (name_ == "fuse_einsum" || name_ == "fuse_iters") {
+      // Groups of iterations behind their multiples: 0,2/4 is 0 and the quotient of 2 by 4, 2%4 its remainder.
+      const BlockRV block = Block();
+      std::vector<int64_t> iters, parts, sizes, multiples;
+      while (words_ >> std::ws && words_.good()) {
+        if (name_ == "fuse_einsum") multiples.push_back(Number(Word()));
+        std::stringstream group(Word());
+        sizes.push_back(0);
+        for (std::string axis; std::getline(group, axis, ','); ++sizes.back()) {
+          const size_t sign = axis.find_first_of("/%");
+          iters.push_back(Number(axis.substr(0, sign)));
+          parts.push_back(sign == std::string::npos ? 0 : Number(axis.substr(sign + 1)) * (axis[sign] == '/' ? 1 : -1));
+        }
+      }
+      if (name_ == "fuse_iters") s_.FuseIters(block, iters, parts, sizes);
+      if (name_ == "fuse_einsum") s_.FuseEinsum(block, iters, parts, sizes, multiples);
     } else if (name_ == "tensorize") {
       const LoopRV loop = Loop();
       s_.Tensorize(loop, Word());
