@@ -226,6 +226,9 @@ std::optional<WindowChoice> BlockedCalls::Consider(const ir::Call& call,
     if (!parsed) return std::nullopt;
     choice.layouts.push_back(*std::move(parsed));
   }
+  // Blocks of channels are vectors of a CPU; on a GPU threads lie along the image.
+  const bool has_blocks = std::ranges::any_of(choice.layouts, [](const Layout& layout) { return layout.IsBlocked(); });
+  if (has_blocks && target_.kind == Target::Kind::kCuda) return std::nullopt;
   if (choice.takes_blocks() && !Channels(*TypedDimsOf(call->args[0]))) return std::nullopt;
   if (choice.makes_blocks() && !Channels(*TypedDimsOf(call))) return std::nullopt;
   if (choice.makes_blocks() && !IsPermitted(RewriteId::kBlockedLayout, options_.rewrites)) return std::nullopt;

@@ -1,5 +1,6 @@
-// Matrix products on CUDA, after TVM DLight's Matmul: out[.., m, n] = sum over k of a[.., m, k] * b[.., k, n], one or a
-// batch of them, with the axes of a and b in any order; any of the extents may be symbolic.
+// Products of matrices on CUDA, after TVM DLight's Matmul: out[.., m, n] = sum over k of a[.., m, k] * b[.., k, n], where
+// each of m, n, k and the batch may be several axes (cuda_product.h): convolutions are such products, too. Any of the
+// extents may be symbolic.
 //
 //   for block = (batch, rows, columns):                    blockIdx.x
 //     for thread:  its sums = 0                             threadIdx.x, as in the loops below
@@ -9,16 +10,21 @@
 //       for thread:  for k_inner:  its sums += a * b        sums in registers
 //     for thread:  its sums go out, through the element-wise consumers
 //
-// Rows, columns and k are padded to whole tiles first (pad_einsum): the copies into shared memory have zeros there, so
-// that the sums need no conditions, and the write-back leaves out what is beyond the result. In shared memory both tiles
-// have k as their first axis: a thread reads its rows and columns next to each other. Lowering (transform/tensor/
-// place_buffers) finds that each thread has sums of its own, which it keeps from loop to loop.
+// Rows, columns and k become one axis each first, of whole tiles (fuse_einsum): the copies into shared memory find the
+// places of a convolution's window, and have zeros beyond the tensors and in the padding, so that the sums need no
+// conditions; the write-back leaves out what is beyond the result. In shared memory both tiles have k as their first
+// axis: a thread reads its rows and columns next to each other. Lowering (transform/tensor/place_buffers) finds that each
+// thread has sums of its own, which it keeps from loop to loop.
+//
+// Where the tiles are too few to fill a GPU, k is split among several blocks: they write partial sums, and a second launch
+// adds these up in front of the consumers.
 #include <algorithm>
 #include <optional>
 #include <set>
 #include <utility>
 
 #include "compiler/schedule/rules/analysis.h"
+#include "compiler/schedule/rules/cuda_product.h"
 #include "compiler/schedule/rules/epilogue.h"
 #include "compiler/schedule/rules/rules.h"
 #include "compiler/target/cuda.h"
@@ -43,139 +49,51 @@ constexpr int64_t kUnrolledSums = 64;
 constexpr int64_t kLeastSide = 8;
 // The longest access of a thread, and what the banks of shared memory give at once.
 constexpr int64_t kAccessBytes = 16, kBanksBytes = 128;
-
-// The positions of the iteration variables of rows (of the first factor), columns (of the second one) and the sum, and
-// the factors' positions among the block's reads.
-struct CudaProduct {
-  int m = -1, n = -1, k = -1;
-  int64_t a_read = -1, b_read = -1;
-};
-
-// The loads that a sum of products multiplies, casts aside.
-std::optional<std::pair<const BufferLoadNode*, const BufferLoadNode*>> FactorsOf(const BlockSite& site) {
-  const std::optional<Reduction> reduction = MatchReduction(site.block());
-  if (!reduction || reduction->op != BinaryOp::kAdd) return {};
-  const auto load_of = [](PrimExpr expr) {
-    while (const auto* cast = As<CastNode>(expr)) expr = cast->value;
-    return As<BufferLoadNode>(expr);
-  };
-  PrimExpr source = reduction->source;
-  while (const auto* cast = As<CastNode>(source)) source = cast->value;
-  const auto* product = As<BinaryNode>(source);
-  if (product == nullptr || product->op != BinaryOp::kMul) return {};
-  const BufferLoadNode* a = load_of(product->a);
-  const BufferLoadNode* b = load_of(product->b);
-  if (a == nullptr || b == nullptr) return {};
-  return std::pair{a, b};
-}
-
-// The width of the panels of which the index is the quotient or the remainder of the variable; 0: it is none.
-int64_t PanelWidth(const PrimExpr& index, BinaryOp op, const PrimVar& var) {
-  const auto* binary = As<BinaryNode>(index);
-  if (binary == nullptr || binary->op != op || binary->a.get() != var.get()) return 0;
-  const int64_t width = AsConstInt(binary->b).value_or(0);
-  return width > 0 && kMiddle % width == 0 ? width : 0;
-}
-
-// How often the variable says where the load is, by itself or as number of a panel and place in it.
-int64_t CountUses(const BufferLoadNode& load, const PrimVar& var) {
-  return std::ranges::count_if(load.indices, [&](const PrimExpr& index) {
-    return index.get() == var.get() || PanelWidth(index, BinaryOp::kFloorDiv, var) != 0;
-  });
-}
-bool IsAnIndex(const BufferLoadNode& load, const PrimVar& var) { return CountUses(load, var) > 0; }
-
-Match<CudaProduct> FindCudaProduct(const BlockSite& site) {
-  const auto factors = FactorsOf(site);
-  if (!factors) return Declined{"it is no sum of products of two loads"};
-  auto [a, b] = *factors;
-  if (a->buffer.same_as(b->buffer)) return Declined{"its factors are one tensor"};
-  const std::vector<int> reduce = ReduceIters(site);
-  if (reduce.size() != 1) return Declined{"it sums over several axes"};
-  const auto& iters = site.block().iter_vars;
-  for (const BufferLoadNode* load : {a, b}) {
-    for (const PrimExpr& index : load->indices) {
-      const bool is_plain = AsConstInt(index) || std::ranges::any_of(iters, [&](const IterVar& iter) {
-                              return index.get() == iter->var.get() ||
-                                     PanelWidth(index, BinaryOp::kFloorDiv, iter->var) != 0 ||
-                                     PanelWidth(index, BinaryOp::kFloorMod, iter->var) != 0;
-                            });
-      if (!is_plain) return Declined{"one of its factors is read at computed places"};
-    }
-    for (const IterVar& iter : iters) {
-      if (CountUses(*load, iter->var) > 1) return Declined{"one of its factors is read along a diagonal"};
-    }
-  }
-  CudaProduct p;
-  p.k = reduce[0];
-  if (!IsAnIndex(*a, iters[p.k]->var) || !IsAnIndex(*b, iters[p.k]->var))
-    return Declined{"one of its factors is the same for all summands"};
-  // Columns are the last axis of the result along which one factor alone moves, rows the last one of the other factor.
-  const BufferStoreNode& store = StoreOf(site);
-  for (size_t d = store.indices.size(); d-- > 0;) {
-    const int iter = IterOfDimension(site, d);
-    if (iter < 0 || ConstantExtent(*iters[iter]) == 1) continue;
-    const bool of_a = IsAnIndex(*a, iters[iter]->var), of_b = IsAnIndex(*b, iters[iter]->var);
-    if (of_a == of_b) continue;
-    if (p.n < 0) {
-      if (of_a) std::swap(a, b);
-      p.n = iter;
-    } else if (p.m < 0 && of_a) {
-      p.m = iter;
-    }
-  }
-  if (p.n < 0 || p.m < 0) return Declined{"it has no rows and columns"};
-  const auto& reads = site.block().reads;
-  const auto position = [&](const BufferLoadNode& load) {
-    return std::ranges::find_if(reads, [&](const auto& r) { return r.buffer.same_as(load.buffer); }) - reads.begin();
-  };
-  p.a_read = position(*a);
-  p.b_read = position(*b);
-  return p;
-}
+// Blocks that fill a GPU: two for each of the 132 multiprocessors of an H100.
+constexpr int64_t kManyTiles = 128, kManyBlocks = 264;
+// Steps of a tile's depth that a block has at least when the sum is split, and the most parts.
+constexpr int64_t kLeastSteps = 8, kMostParts = 32;
 
 class CudaMatmulBuilder {
  public:
   CudaMatmulBuilder(Schedule& schedule, const BlockSite& site)
-      : s_(schedule), reduction_(s_.GetBlock(site.block().name)), handled_{site.block().name} {
-    product_ = *FindCudaProduct(site);
-    const auto& iters = site.block().iter_vars;
-    num_iters_ = iters.size();
-    for (const int iter : {product_.m, product_.n, product_.k}) extents_.push_back(ConstantExtent(*iters[iter]));
+      : s_(schedule),
+        product_(s_.GetBlock(site.block().name)),
+        handled_{site.block().name},
+        axes_(*FindCudaProduct(site)) {
+    rows_ = CountValues(site, axes_.rows);
+    columns_ = CountValues(site, axes_.columns);
+    depth_ = CountValues(site, axes_.sum);
+    batch_ = CountValues(site, axes_.batch);
     const BufferStoreNode& store = StoreOf(site);
     sum_bytes_ = (store.buffer->dtype.bits + 7) / 8;
-    for (size_t d = 0; d < store.indices.size(); ++d) {
-      if (IterOfDimension(site, d) == product_.m) m_dimension_ = d;
-      if (IterOfDimension(site, d) == product_.n) n_dimension_ = d;
-    }
+    for (size_t d = 0; d < store.indices.size(); ++d) iter_of_dimension_.push_back(IterOfDimension(site, d));
   }
 
   std::vector<BlockName> Build() {
     ChooseTile();
-    Pad();
-    const BlockRV out = WriteBack(s_, reduction_, handled_);
-    // The result in tiles.
-    std::vector<LoopRV> batch;
-    LoopRV m, n;
-    const BlockSite out_site = s_.Block(out);
+    BlockRV out = InlineEpilogue(s_, product_, handled_);
+    out = FuseAxes(out);
     if (!s_.status().ok()) return handled_;
-    for (const InnerLoop& entry : InnerLoops(s_, out, LoopRV{})) {
-      if (entry.iter == IterOfDimension(out_site, m_dimension_)) {
-        m = entry.loop;
-      } else if (entry.iter == IterOfDimension(out_site, n_dimension_)) {
-        n = entry.loop;
-      } else {
-        batch.push_back(entry.loop);
-      }
+    if (parts_ > 1) {
+      out = SplitSum(out);
+    } else {
+      s_.SetScope(product_, 0, "local");
+      FuseLoops(out);
     }
+    // The result in tiles.
+    const LoopRVs loops = s_.GetLoops(out);  // a part of the sum, the batch, rows and columns
+    if (!s_.status().ok()) return handled_;
+    const LoopRV m = loops[loops.size() - 2], n = loops.back();
+    std::vector<LoopRV> batch(loops.begin(), loops.end() - 2);
     const LoopRVs rows = s_.Split(m, {kRest, tile_rows_}), columns = s_.Split(n, {kRest, tile_columns_});
     std::vector<LoopRV> order = batch;
     order.insert(order.end(), {rows[0], columns[0], rows[1], columns[1]});
     s_.Reorder(order);
-    s_.ComputeAt(reduction_, columns[0]);
+    s_.ComputeAt(product_, columns[0]);
     BuildSums(columns[0]);
     // A thread's part of the result.
-    SpreadTile(rows[1], columns[1], {}, /*vectorizes=*/extents_[1].value_or(1) % tile_columns_ == 0);
+    SpreadTile(rows[1], columns[1], {}, /*vectorizes=*/parts_ > 1 || columns_.value_or(1) % tile_columns_ == 0);
     BindBlocks(std::move(batch), rows[0], columns[0]);
     return handled_;
   }
@@ -204,47 +122,133 @@ class CudaMatmulBuilder {
     for (size_t i = 0; i < all.size(); ++i) s_.Bind(all[i], axes[i]);
   }
 
-  // Tiles of many rows and columns where there are enough of them to fill a GPU, of few rows where there are no more.
+  // Tiles of many rows and columns where there are enough of them to fill a GPU, of few rows where there are no more;
+  // where there are not enough, the sum in parts.
   void ChooseTile() {
-    constexpr int64_t kManyTiles = 128;
-    const int64_t rows = extents_[0].value_or(kMiddle), columns = extents_[1].value_or(kMiddle);
+    const int64_t rows = rows_.value_or(kMiddle), columns = columns_.value_or(kMiddle);
     const bool fills = rows >= kLarge && columns >= kLarge && rows / kLarge * (columns / kLarge) >= kManyTiles;
     const int64_t usual_rows = fills && sum_bytes_ <= 4 ? kLarge : rows <= kFew ? kFew : kMiddle;
     const int64_t usual_columns = fills && sum_bytes_ <= 4 ? kLarge : kMiddle;
     tile_rows_ = s_.Choose("cuda_matmul.rows", usual_rows, {kFew, kMiddle, kLarge});
     tile_columns_ = s_.Choose("cuda_matmul.columns", usual_columns, {kMiddle, kLarge});
+    int64_t parts = 1;
+    if (rows_ && columns_ && depth_ && batch_) {
+      const auto tiles_of = [](int64_t count, int64_t tile) { return (count + tile - 1) / tile; };
+      const int64_t blocks =
+          std::max<int64_t>(*batch_ * tiles_of(*rows_, tile_rows_) * tiles_of(*columns_, tile_columns_), 1);
+      const int64_t steps = tiles_of(*depth_, kTileDepth);
+      parts = std::clamp<int64_t>(std::min(kManyBlocks / blocks, steps / kLeastSteps), 1, kMostParts);
+    }
+    std::vector<int64_t> candidates;
+    for (int64_t i = 1; i <= kMostParts; i *= 2) candidates.push_back(i);
+    parts_ = s_.Choose("cuda_matmul.parts", parts, std::move(candidates));
   }
 
-  // Pads rows, columns and k to whole tiles, where they are not.
-  void Pad() {
-    std::vector<int64_t> multiples(num_iters_, 1);
-    const int iters[] = {product_.m, product_.n, product_.k};
-    const int64_t tiles[] = {tile_rows_, tile_columns_, kTileDepth};
-    bool is_padded = false;
-    for (size_t i = 0; i < 3; ++i) {
-      multiples[static_cast<size_t>(iters[i])] = tiles[i];
-      is_padded |= !extents_[i] || *extents_[i] % tiles[i] != 0;
+  // Makes one axis each of the batch, the sum, the rows and the columns. Returns the block that writes the result out of
+  // the sums: the last consumer, if there is one.
+  BlockRV FuseAxes(BlockRV last) {
+    std::vector<int64_t> iters, parts, sizes, multiples;
+    const auto add = [&](const std::vector<ProductAxis>& axes, int64_t multiple) {
+      if (axes.empty()) return;
+      for (const ProductAxis& axis : axes) {
+        iters.push_back(axis.iter);
+        parts.push_back(axis.part);
+      }
+      sizes.push_back(static_cast<int64_t>(axes.size()));
+      multiples.push_back(multiple);
+    };
+    add(axes_.batch, 1);
+    add(axes_.sum, kTileDepth * parts_);
+    add(axes_.rows, tile_rows_);
+    add(axes_.columns, tile_columns_);
+    s_.FuseEinsum(product_, iters, parts, sizes, multiples);
+    if (!s_.status().ok()) return last;
+    const BlockSite site = s_.Block(product_);
+    const auto loads = FactorsOfProduct(MatchReduction(site.block())->source);
+    for (const int factor : {axes_.row_factor, axes_.column_factor}) {
+      factors_.push_back((*loads)[static_cast<size_t>(factor)]->buffer);
     }
-    if (!is_padded) return;
-    std::set<BlockName> before;
-    for (const BlockSite& block : s_.state().Blocks()) before.insert(block.block().name);
-    s_.PadEinsum(reduction_, multiples);
-    for (const BlockSite& block : s_.state().Blocks()) {
-      if (!before.contains(block.block().name)) pads_.insert(block.block().name);
+    const std::vector<BlockSite> readers = s_.state().Readers(StoreOf(site).buffer);
+    for (const BlockSite& reader : readers) {
+      if (reader.block().name == site.block().name) continue;
+      const BlockRV copy = s_.GetBlock(reader.block().name);
+      if (last.id < 0) return copy;
+      s_.ComputeInline(copy);
     }
+    return last;
+  }
+
+  // Makes one loop each of the batch, the rows and the columns of a block over the result.
+  void FuseLoops(BlockRV out) {
+    if (!s_.status().ok()) return;
+    const BlockSite site = s_.Block(out);
+    std::vector<int64_t> iters, parts, sizes;
+    std::vector<int64_t> left;
+    for (size_t i = 0; i < site.block().iter_vars.size(); ++i) left.push_back(static_cast<int64_t>(i));
+    for (const auto* axes : {&axes_.batch, &axes_.rows, &axes_.columns}) {
+      const size_t before = iters.size();
+      for (const ProductAxis& axis : *axes) {
+        for (size_t d = 0; d < iter_of_dimension_.size(); ++d) {
+          const int iter = IterOfDimension(site, d);
+          if (iter_of_dimension_[d] != axis.iter || iter < 0) continue;
+          iters.push_back(iter);
+          parts.push_back(axis.part);
+          std::erase(left, iter);
+        }
+      }
+      if (iters.size() > before) sizes.push_back(static_cast<int64_t>(iters.size() - before));
+    }
+    // What is left has one iteration.
+    iters.insert(iters.end(), left.begin(), left.end());
+    parts.insert(parts.end(), left.size(), 0);
+    sizes.back() += static_cast<int64_t>(left.size());
+    s_.FuseIters(out, iters, parts, sizes);
+  }
+
+  // Gives parts of the sum to different blocks. Schedules the sum of the parts with the consumers, a thread for each
+  // element, and returns the block that writes the parts.
+  BlockRV SplitSum(BlockRV out) {
+    const BlockRV total = product_;
+    const LoopRVs loops = s_.GetLoops(total);
+    product_ = s_.RFactor(s_.Split(loops[axes_.batch.empty() ? 0 : 1], {parts_, kRest})[0]);
+    if (!s_.status().ok()) return out;
+    const auto rank = static_cast<int64_t>(StoreOf(s_.Block(product_)).indices.size());
+    std::vector<int64_t> axes{rank - 1};
+    for (int64_t d = 0; d + 1 < rank; ++d) axes.push_back(d);
+    s_.TransformLayout(product_, 0, PermutingMap(axes));
+    const LoopRVs around = s_.GetLoops(out);
+    const LoopRVs parts = s_.Split(around.size() > 1 ? s_.Fuse(around) : around[0], {kRest, kSquare});
+    s_.ComputeAt(total, parts[1]);
+    s_.SetScope(total, 0, "local");
+    s_.DecomposeReduction(total, s_.GetLoops(total).back());
+    s_.Bind(parts[0], "blockIdx.x");
+    s_.Bind(parts[1], "threadIdx.x");
+    const BlockRV copy = s_.CacheWrite(product_, 0, "local");
+    for (const BlockRV block : {product_, copy}) handled_.push_back(s_.Block(block).block().name);
+    return copy;
   }
 
   // Below the loop over tiles: the start of the sums, the tiles of both factors, and the sums.
   void BuildSums(LoopRV tile) {
+    if (!s_.status().ok()) return;
+    // The block has the batch, if there is one, rows and columns, and the part of the sum.
+    const BlockSite site = s_.Block(product_);
     std::vector<LoopRV> batch;
-    LoopRV m, n, k;
-    for (const InnerLoop& entry : InnerLoops(s_, reduction_, tile)) {
-      LoopRV& place = entry.iter == product_.m ? m : entry.iter == product_.n ? n : k;
-      if (entry.iter == product_.m || entry.iter == product_.n || entry.iter == product_.k) {
-        place = entry.loop;
+    LoopRV k;
+    std::vector<InnerLoop> spatial;
+    for (const InnerLoop& entry : InnerLoops(s_, product_, tile)) {
+      if (Reduces(site, entry)) {
+        k = entry.loop;
       } else {
-        batch.push_back(entry.loop);
+        spatial.push_back(entry);
       }
+    }
+    if (!s_.status().ok()) return;
+    std::ranges::stable_sort(spatial, {}, &InnerLoop::iter);
+    const size_t first = spatial.size() - (parts_ > 1 ? 3 : 2);
+    const LoopRV m = spatial[first].loop, n = spatial[first + 1].loop;
+    for (size_t i = 0; i < spatial.size(); ++i) {
+      if (i != first && i != first + 1) batch.push_back(spatial[i].loop);
     }
     const int64_t sums = tile_rows_ * tile_columns_ / kSquare;
     const int64_t steps = std::clamp<int64_t>(kUnrolledSums / sums, 1, kTileDepth);
@@ -252,10 +256,10 @@ class CudaMatmulBuilder {
     std::vector<LoopRV> order = batch;
     order.insert(order.end(), {depth[0], depth[1], depth[2], m, n});
     s_.Reorder(order);
-    Stage(product_.a_read, product_.m, depth[0]);
-    Stage(product_.b_read, product_.n, depth[0]);
+    Stage(0, tile_rows_, depth[0]);
+    Stage(1, tile_columns_, depth[0]);
     SpreadColumns();
-    const BlockRV start = s_.DecomposeReduction(reduction_, depth[0]);
+    const BlockRV start = s_.DecomposeReduction(product_, depth[0]);
     handled_.push_back(s_.Block(start).block().name);
     const HandleList<InnerLoop> around = InnerLoops(s_, start, tile);  // batches, then its own rows and columns
     SpreadTile(around[batch.size()].loop, around[batch.size() + 1].loop, {}, true);
@@ -286,88 +290,137 @@ class CudaMatmulBuilder {
   // a box of them.
   void SpreadColumns() {
     if (tile_columns_ == kSide * kColumns || !s_.status().ok()) return;
-    const auto rank = static_cast<int64_t>(StoreOf(s_.Block(reduction_)).indices.size());
-    s_.TransformLayout(reduction_, 0, MakeIndexMap(rank, [&](std::vector<PrimExpr> i) {
-                         const PrimExpr column = i[n_dimension_];
-                         i[n_dimension_] = FloorMod(column, Int64(kSide * kColumns));
+    const auto rank = static_cast<int64_t>(StoreOf(s_.Block(product_)).indices.size());
+    s_.TransformLayout(product_, 0, MakeIndexMap(rank, [&](std::vector<PrimExpr> i) {
+                         const size_t n = i.size() - 1;
+                         const PrimExpr column = i[n];
+                         i[n] = FloorMod(column, Int64(kSide * kColumns));
                          i.insert(i.begin(), FloorDiv(column, Int64(kSide * kColumns)));
                          return i;
                        }));
   }
 
-  // The tile of a factor in shared memory, copied by all threads in each iteration of the loop; padding becomes a
-  // condition of the copy. `side` is the factor's other iteration variable than k.
-  void Stage(int64_t read, int side, LoopRV loop) {
+  // The tile of a factor in shared memory, copied by all threads in each iteration of the loop; what is beyond the factor
+  // becomes a condition of the copy, and so does the padding of what it is read from. `side` is of its rows or columns.
+  void Stage(size_t factor, int64_t side, LoopRV loop) {
     if (!s_.status().ok()) return;
-    const BlockSite site = s_.Block(reduction_);
-    const Buffer buffer = site.block().reads[static_cast<size_t>(read)].buffer;
-    const auto rank = static_cast<int64_t>(buffer->shape.size());
-    const auto& region = site.block().reads[static_cast<size_t>(read)].region;
-    const auto var_of = [&](int iter) { return site.block().iter_vars[static_cast<size_t>(iter)]->var; };
-    int64_t k = 0, x = 0, panels = -1;  // dimensions; of a factor in panels, x is the place in one
-    for (int64_t d = 0; d < rank; ++d) {
-      const PrimExpr& index = region[static_cast<size_t>(d)].min;
-      if (index.get() == var_of(product_.k).get()) k = d;
-      if (index.get() == var_of(side).get() || PanelWidth(index, BinaryOp::kFloorMod, var_of(side)) != 0) x = d;
-      if (PanelWidth(index, BinaryOp::kFloorDiv, var_of(side)) != 0) panels = d;
-    }
-    const int64_t bytes = (buffer->dtype.bits + 7) / 8;
-    const BlockRV staged = s_.CacheRead(reduction_, read, "shared");
-    const std::optional<BlockSite> padding = s_.state().OnlyWriter(buffer);
-    const bool is_padded = padding && pads_.contains(padding->block().name);
-    Buffer source = buffer;
-    if (is_padded) {
-      source = padding->block().reads[0].buffer;
-      s_.ComputeInline(s_.GetBlock(padding->block().name));
-    }
+    const Buffer matrix = factors_[factor];
+    const auto& reads = s_.Block(product_).block().reads;
+    const auto read = std::ranges::find_if(reads, [&](const auto& r) { return r.buffer.same_as(matrix); });
+    const BlockRV staged = s_.CacheRead(product_, read - reads.begin(), "shared");
+    s_.ComputeInline(s_.GetBlock(s_.state().OnlyWriter(matrix)->block().name));
+    InlineSources(staged);
+    if (!s_.status().ok()) return;
+    const Copy copy = CopyOf(s_.Block(staged));
     s_.ComputeAt(staged, loop);
     handled_.push_back(s_.Block(staged).block().name);
-    const bool is_turned = k > x;
-    if (is_turned) {
-      std::vector<int64_t> axes;
-      for (int64_t d = 0; d < rank; ++d) axes.push_back(d == k ? x : d == x ? k : d);
-      s_.TransformLayout(staged, 0, PermutingMap(axes));
-      // Threads that follow each other store along k: their rows begin in other banks.
-      if (k == rank - 1 && x == rank - 2 && bytes <= kAccessBytes) {
-        s_.StorageAlign(staged, 0, rank - 2, kBanksBytes / bytes, kAccessBytes / bytes);
-      }
-    }
-    if (panels >= 0 && panels < k && !is_turned) {  // panels side by side
-      std::vector<int64_t> axes;
-      for (int64_t d = 0; d < rank; ++d) axes.push_back(d == k ? panels : d == panels ? k : d);
-      s_.TransformLayout(staged, 0, PermutingMap(axes));
+    const auto rank = static_cast<int64_t>(matrix->shape.size());
+    const int64_t bytes = (matrix->dtype.bits + 7) / 8;
+    // Threads that follow each other store along k: their rows begin in other banks.
+    if (copy.is_turned && bytes <= kAccessBytes) {
+      s_.StorageAlign(staged, 0, rank - 2, kBanksBytes / bytes, kAccessBytes / bytes);
     }
     std::vector<LoopRV> all;
     for (const InnerLoop& entry : InnerLoops(s_, staged, loop)) all.push_back(entry.loop);
-    const int64_t elements = kTileDepth * (side == product_.m ? tile_rows_ : tile_columns_);
-    // A thread takes neighbours where they are certain to lie at a multiple of their size, all of them in padding or none.
-    const auto row = AsConstInt(source->shape.back());
-    const bool is_aligned =
-        (k == rank - 1 || x == rank - 1) && row && source->strides.empty() && bytes * 8 == buffer->dtype.bits;
-    int64_t lanes = is_aligned ? std::min(kAccessBytes / bytes, elements / kSquare) : 1;
-    while (lanes > 1 && *row % lanes != 0) lanes /= 2;
+    if (copy.is_turned && all.size() > 1) {
+      std::swap(all[all.size() - 2], all.back());
+      s_.Reorder(all);
+    }
+    const int64_t elements = kTileDepth * side;
+    const int64_t lanes = std::min(copy.lanes, elements / kSquare);
     const LoopRVs parts = s_.Split(s_.Fuse(all), {elements / kSquare / lanes, kSquare, lanes});
     s_.Reorder({parts[1], parts[0], parts[2]});
     s_.Bind(parts[1], "threadIdx.x");
     s_.Unroll(parts[0]);
     // A condition of the padding is one for all of them when they are simplified one by one, of a vector it is one for each.
-    if (lanes > 1 && !is_turned && panels < 0 && *row % (elements / kTileDepth) == 0) {
+    if (lanes > 1 && !copy.is_turned && copy.is_whole) {
       s_.Vectorize(parts[2]);
     } else {
       s_.Unroll(parts[2]);
     }
   }
 
+  // Reads a factor where it comes from: stages that only move elements, such as padding, and that nobody else reads.
+  void InlineSources(BlockRV staged) {
+    while (s_.status().ok()) {
+      const BlockSite site = s_.Block(staged);
+      std::optional<BlockName> source;
+      for (const BufferRegion& region : site.block().reads) {
+        const std::optional<BlockSite> writer = s_.state().OnlyWriter(region.buffer);
+        if (!s_.state().IsAllocated(region.buffer) || !writer || !IsInjective(s_.state(), *writer)) continue;
+        if (s_.state().Readers(region.buffer).size() == 1 && IsMove(StoreOf(*writer).value)) {
+          source = writer->block().name;
+        }
+      }
+      if (!source) return;
+      s_.ComputeInline(s_.GetBlock(*source));
+    }
+  }
+  // Whether the value is one element, perhaps under a condition.
+  static bool IsMove(const PrimExpr& value) {
+    if (const auto* call = As<PrimCallNode>(value); call != nullptr && call->op == Intrinsic::kIfThenElse) {
+      const auto is_end = [](const PrimExpr& end) { return As<BufferLoadNode>(end) != nullptr || IsConstant(end); };
+      return is_end(call->args[1]) && is_end(call->args[2]);
+    }
+    return As<BufferLoadNode>(value) != nullptr;
+  }
+  static bool IsConstant(const PrimExpr& value) {
+    return value->kind == PrimKind::kFloatImm || value->kind == PrimKind::kIntImm;
+  }
+
+  // How the copy of a factor reads it.
+  struct Copy {
+    bool is_turned = false;  // neighbours along k lie next to each other
+    bool is_whole = false;   // every element is there, so that none is read under a condition
+    int64_t lanes = 1;       // neighbours that are certain to lie at a multiple of their size
+  };
+  Copy CopyOf(const BlockSite& site) const {
+    Copy copy;
+    const std::vector<LoadUse> loads = LoadsOf(site);
+    if (loads.size() != 1) return copy;
+    const BufferLoadNode& load = *loads[0].load;
+    const auto& iters = site.block().iter_vars;
+    const PrimExpr& last = load.indices.back();
+    copy.is_whole = StoreOf(site).value.get() == &load;
+    copy.is_turned = !UsesVar(last, iters.back()->var) && UsesVar(last, iters[iters.size() - 2]->var);
+    const PrimVar var = (copy.is_turned ? iters[iters.size() - 2] : iters.back())->var;
+    const int64_t bits = load.buffer->dtype.bits;
+    const auto row = AsConstInt(load.buffer->shape.back());
+    if (!row || !load.buffer->strides.empty() || bits % 8 != 0) return copy;
+    for (int64_t lanes = kAccessBytes * 8 / bits; lanes > 1; lanes /= 2) {
+      if (*row % lanes == 0 && AreNeighbours(load, iters, var, lanes)) {
+        copy.lanes = lanes;
+        break;
+      }
+    }
+    return copy;
+  }
+  // Whether values of the variable from a multiple of `lanes` on read elements next to each other, from such a multiple on.
+  static bool AreNeighbours(const BufferLoadNode& load, const std::vector<IterVar>& iters, const PrimVar& var,
+                            int64_t lanes) {
+    arith::Analyzer analyzer;
+    for (const IterVar& iter : iters) analyzer.Bind(iter->var, iter->domain);
+    const PrimVar group = MakePrimVar("q"), lane = MakePrimVar("l");
+    analyzer.Bind(lane, Range{Int64(0), Int64(lanes)});
+    for (size_t d = 0; d < load.indices.size(); ++d) {
+      const PrimExpr first = Substitute(load.indices[d], {{var, PrimExpr(group) * lanes}});
+      const PrimExpr any = Substitute(load.indices[d], {{var, PrimExpr(group) * lanes + PrimExpr(lane)}});
+      const bool is_last = d + 1 == load.indices.size();
+      if (!analyzer.ProveEqual(any, is_last ? first + PrimExpr(lane) : first)) return false;
+      if (is_last && !analyzer.ProveDivisible(analyzer.Simplify(first), lanes)) return false;
+    }
+    return true;
+  }
+
   Schedule& s_;
-  BlockRV reduction_;
+  BlockRV product_;  // of a part of the sum, where it is split
   std::vector<BlockName> handled_;
-  CudaProduct product_;
-  std::vector<std::optional<int64_t>> extents_;  // of rows, columns, k
-  size_t num_iters_ = 0;
+  CudaProduct axes_;
+  std::optional<int64_t> batch_, rows_, columns_, depth_;
   int64_t sum_bytes_ = 4;
-  size_t m_dimension_ = 0, n_dimension_ = 0;  // of the result
-  int64_t tile_rows_ = 1, tile_columns_ = 1;
-  std::set<BlockName> pads_;
+  std::vector<int> iter_of_dimension_;  // of the result
+  int64_t tile_rows_ = 1, tile_columns_ = 1, parts_ = 1;
+  std::vector<Buffer> factors_;  // of rows and of columns, over the axes
 };
 
 }  // namespace
@@ -378,9 +431,8 @@ Match<> MatchesCudaMatmul(const ScheduleState& state, const BlockSite& site, con
   if (IsBoundToThreads(site)) return Declined{"it is bound to threads"};
   const Match<CudaProduct> product = FindCudaProduct(site);
   if (!product) return product.declined();
-  const auto& iters = site.block().iter_vars;
-  for (const int iter : {product->m, product->n, product->k}) {
-    if (ConstantExtent(*iters[iter]).value_or(kLeastSide) < kLeastSide)
+  for (const auto* axes : {&product->rows, &product->columns, &product->sum}) {
+    if (CountValues(site, *axes).value_or(kLeastSide) < kLeastSide)
       return Declined{"it has few rows, columns or summands"};
   }
   return Taken{};

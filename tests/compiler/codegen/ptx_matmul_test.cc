@@ -10,9 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/interp/interpreter.h"
 #include "compiler/op/reference.h"
-#include "compiler/schedule/default_schedule.h"
 #include "compiler/te/tensor.h"
 #include "tests/compiler/codegen/ptx_run.h"
 
@@ -21,7 +19,8 @@ namespace {
 
 using ir::Int64;
 using ir::PrimExpr;
-using testing::CheckPtxasTakes, testing::HasPtxas, testing::RunImage, testing::Sm, testing::SourceOf;
+using testing::CheckPtxasTakes, testing::CountAccesses, testing::InterpretedResult, testing::KeepsAway,
+    testing::RunImage, testing::SizedFunction, testing::Sm, testing::SmallIntegers, testing::SourceOf, testing::Wrong;
 
 // out[.., m, n], or [.., n, m], = sum over k of a * b, with a bias for each column, cast and clipped from below.
 struct Product {
@@ -43,13 +42,7 @@ struct Product {
 
 constexpr int64_t kPanel = 16;
 
-struct Built {
-  ir::PrimFunc function;
-  std::vector<std::vector<int64_t>> dims;  // of the buffers, the result's last
-  std::vector<DataType> dtypes;
-};
-
-Built Build(const Product& p) {
+SizedFunction Build(const Product& p) {
   const auto size = [&](int64_t value, unsigned bit, const char* name) {
     return (p.symbolic >> bit & 1u) != 0 ? PrimExpr(ir::MakePrimVar(name)) : Int64(value);
   };
@@ -81,7 +74,7 @@ Built Build(const Product& p) {
             {r});
       },
       "matmul");
-  Built built{nullptr, {}, {p.dtype, p.dtype}};
+  SizedFunction built{nullptr, {}, {p.dtype, p.dtype}};
   built.dims = {in_order(p.m, p.k, p.batch, p.a_turned, has_batch),
                 p.b_panels ? panels : in_order(p.k, p.n, p.batch, p.b_turned, b_has_batch)};
   std::vector<te::Tensor> args{a, b};
@@ -104,63 +97,14 @@ Built Build(const Product& p) {
   return built;
 }
 
-op::KernelArguments ArgumentsOf(const Built& built, uint64_t seed) {
-  op::KernelArguments arguments{{}, {}, built.dims.size() - 1};
-  for (size_t i = 0; i < built.dims.size(); ++i) {
-    std::mt19937_64 generator(seed * 8 + i);
-    op::ReferenceTensor tensor = op::NewReference(built.dtypes[i], built.dims[i]);
-    const int64_t count = op::CountOf(built.dims[i]), least = built.dtypes[i].is_uint() ? 0 : -2;
-    for (int64_t e = 0; i + 1 < built.dims.size() && e < count; ++e) {
-      op::SetNumber(tensor, e, static_cast<double>(least + static_cast<int64_t>(generator() % 5)));
-    }
-    const std::vector<std::byte> packed = op::PackReference(tensor);
-    arguments.tensors.push_back(std::move(tensor));
-    arguments.bytes.emplace_back(packed.begin(), packed.end());
-  }
-  std::ranges::fill(arguments.bytes.back(), std::byte{0xaa});  // what is not written shows
-  return arguments;
-}
-
-// What keeps the rule away; empty: nothing.
-std::string KeepsAway(const ir::PrimFunc& function) {
-  const Result<schedule::ScheduledFunction> scheduled = schedule::ApplyDefaultSchedule(function, Sm("sm_80"));
-  if (!scheduled.ok()) return std::string(scheduled.status().message());
-  for (const schedule::RuleAnswer& answer : scheduled->answers) {
-    if (answer.rule != std::string("cuda_matmul") || answer.block != "matmul") continue;
-    return answer.is_scheduled() ? "" : answer.why_not();
-  }
-  return "nobody asked it";
-}
-
 // The result of the function as it is. Its sum of nothing is what no loop starts: there, it is one of a single 0.
 Result<op::Bytes> Expected(const Product& p, uint64_t seed) {
   Product whole = p;
   whole.k = std::max<int64_t>(p.k, 1);
-  const Built built = Build(whole);
-  op::KernelArguments arguments = ArgumentsOf(built, seed);
+  const SizedFunction built = Build(whole);
+  op::KernelArguments arguments = SmallIntegers(built, seed);
   for (size_t i = 0; p.k == 0 && i < 2; ++i) std::ranges::fill(arguments.bytes[i], std::byte{0});
-  std::vector<interp::HostBuffer> buffers;
-  for (size_t i = 0; i < built.dims.size(); ++i) {
-    buffers.push_back({built.dtypes[i], built.dims[i], arguments.bytes[i], i < arguments.num_inputs});
-  }
-  INGOT_RETURN_IF_ERROR(interp::Interpret(built.function, buffers, {}, {.check_races = false}));
-  return std::move(arguments.bytes.back());
-}
-
-// What is wrong with the product on the GPU that is not there; empty: nothing. The kernel is added to `sources`.
-std::string Wrong(const Product& p, uint64_t seed, std::vector<KernelSource>& sources) {
-  const Built built = Build(p);
-  op::KernelArguments arguments = ArgumentsOf(built, seed);
-  const Result<op::Bytes> expected = Expected(p, seed);
-  if (!expected.ok()) return std::string(expected.status().message());
-  const Result<KernelSource> source = SourceOf(built.function, Sm("sm_80"));
-  if (!source.ok()) return std::string(source.status().message());
-  const Result<PtxImage> image = CompilePtx({&*source, 1}, Sm("sm_80"));
-  if (!image.ok()) return std::string(image.status().message());
-  sources.push_back(*source);
-  const Result<ptx::LaunchCounts> counts = RunImage(*source, *image, arguments);
-  if (!counts.ok()) return std::string(counts.status().message());
-  return std::ranges::equal(arguments.bytes.back(), *expected) ? "" : "another result";
+  return InterpretedResult(built, std::move(arguments));
 }
 
 Product RandomProduct(std::mt19937_64& generator) {
@@ -210,8 +154,11 @@ TEST_CASE("matrix products in tiles on the stand-in GPU are those of the interpr
   for (size_t i = 0; i < count; ++i) {
     const Product p = RandomProduct(generator);
     CAPTURE(p.Text());
-    CHECK(KeepsAway(Build(p).function) == "");
-    CHECK(Wrong(p, i, sources) == "");
+    const SizedFunction built = Build(p);
+    CHECK(KeepsAway(built.function, "cuda_matmul", "matmul") == "");
+    const Result<op::Bytes> expected = Expected(p, i);
+    REQUIRE_MESSAGE(expected.ok(), expected.status().message());
+    CHECK(Wrong(built, SmallIntegers(built, i), *expected, sources) == "");
   }
   CheckPtxasTakes(sources);
 }
@@ -226,30 +173,17 @@ Product Plain(int64_t m, int64_t n, int64_t k) {
 
 // How often each warp touches memory, of the default schedule with the rule and without it.
 TEST_CASE("tiles read memory less often, and shared memory without conflicts") {
-  const auto counts_of = [](const ir::PrimFunc& function, const Built& built, bool with_rule) {
-    const Target target = Sm("sm_80");
-    std::vector<schedule::ScheduleRule> rules;
-    for (const schedule::ScheduleRule& rule : schedule::DefaultRules(Target::Kind::kCuda)) {
-      if (with_rule || rule.name != std::string("cuda_matmul")) rules.push_back(rule);
-    }
-    const Result<schedule::ScheduledFunction> scheduled = schedule::ApplySchedule(function, target, rules, {});
-    REQUIRE(scheduled.ok());
-    const Result<KernelSource> source = SourceOf(schedule::MarkScheduled(scheduled->function), target);
-    REQUIRE_MESSAGE(source.ok(), source.status().message());
-    const Result<PtxImage> image = CompilePtx({&*source, 1}, target);
-    REQUIRE_MESSAGE(image.ok(), image.status().message());
-    op::KernelArguments arguments = ArgumentsOf(built, 1);
-    const Result<ptx::LaunchCounts> counts =
-        RunImage(*source, *image, arguments, {.orders = {ptx::WarpOrder::kLowestFirst}, .count_accesses = true});
+  const auto counts_of = [](const SizedFunction& built, bool with_rule) {
+    const Result<ptx::LaunchCounts> counts = CountAccesses(built, "cuda_matmul", with_rule);
     REQUIRE_MESSAGE(counts.ok(), counts.status().message());
     return *counts;
   };
   for (const bool turned : {false, true}) {
     Product p = Plain(256, 256, 64);
     p.b_turned = turned;
-    const Built built = Build(p);
-    const ptx::LaunchCounts before = counts_of(built.function, built, false);
-    const ptx::LaunchCounts after = counts_of(built.function, built, true);
+    const SizedFunction built = Build(p);
+    const ptx::LaunchCounts before = counts_of(built, false);
+    const ptx::LaunchCounts after = counts_of(built, true);
     MESSAGE(std::string(turned ? "b^T: " : "b: "), before.global_sectors, " sectors before, ", after.global_sectors,
             " after; ", before.warp_instructions, " instructions before, ", after.warp_instructions, " after; ",
             after.shared_requests, " accesses of shared memory in ", after.shared_wavefronts, " passes");
@@ -279,11 +213,11 @@ TEST_CASE("mistakes in the kernel of a matrix product show") {
   for (const auto& [m, n, k] : sizes) {
     Product p = Plain(m, n, k);
     p.symbolic = 14;
-    const Built built = Build(p);
+    const SizedFunction built = Build(p);
     if (!function) function = built.function;
     const Result<op::Bytes> expected = Expected(p, 1);
     REQUIRE(expected.ok());
-    runs.push_back({ArgumentsOf(built, 1), *expected});
+    runs.push_back({SmallIntegers(built, 1), *expected});
   }
   const Result<KernelSource> source = SourceOf(function, Sm("sm_80"));
   REQUIRE_MESSAGE(source.ok(), source.status().message());

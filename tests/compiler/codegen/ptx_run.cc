@@ -9,7 +9,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <random>
 
+#include "compiler/interp/interpreter.h"
+#include "compiler/op/reference.h"
 #include "compiler/schedule/default_schedule.h"
 #include "compiler/transform/tensor/lowered.h"
 
@@ -84,6 +87,68 @@ Result<ptx::LaunchCounts> RunImage(const KernelSource& source, const PtxImage& i
     INGOT_RETURN_IF_ERROR(machine.Read(bytes.data(), addresses[i], std::ssize(bytes)));
   }
   return all;
+}
+
+op::KernelArguments SmallIntegers(const SizedFunction& sized, uint64_t seed) {
+  op::KernelArguments arguments{{}, {}, sized.dims.size() - 1};
+  for (size_t i = 0; i < sized.dims.size(); ++i) {
+    std::mt19937_64 generator(seed * 8 + i);
+    op::ReferenceTensor tensor = op::NewReference(sized.dtypes[i], sized.dims[i]);
+    const int64_t count = op::CountOf(sized.dims[i]), least = sized.dtypes[i].is_uint() ? 0 : -2;
+    for (int64_t e = 0; i + 1 < sized.dims.size() && e < count; ++e) {
+      op::SetNumber(tensor, e, static_cast<double>(least + static_cast<int64_t>(generator() % 5)));
+    }
+    const std::vector<std::byte> packed = op::PackReference(tensor);
+    arguments.tensors.push_back(std::move(tensor));
+    arguments.bytes.emplace_back(packed.begin(), packed.end());
+  }
+  std::ranges::fill(arguments.bytes.back(), std::byte{0xaa});
+  return arguments;
+}
+
+Result<op::Bytes> InterpretedResult(const SizedFunction& sized, op::KernelArguments arguments) {
+  std::vector<interp::HostBuffer> buffers;
+  for (size_t i = 0; i < sized.dims.size(); ++i) {
+    buffers.push_back({sized.dtypes[i], sized.dims[i], arguments.bytes[i], i < arguments.num_inputs});
+  }
+  INGOT_RETURN_IF_ERROR(interp::Interpret(sized.function, buffers, {}, {.check_races = false}));
+  return std::move(arguments.bytes.back());
+}
+
+std::string KeepsAway(const ir::PrimFunc& function, const std::string& rule, const std::string& block) {
+  const Result<schedule::ScheduledFunction> scheduled = schedule::ApplyDefaultSchedule(function, Sm("sm_80"));
+  if (!scheduled.ok()) return std::string(scheduled.status().message());
+  for (const schedule::RuleAnswer& answer : scheduled->answers) {
+    if (answer.rule != rule || answer.block != block) continue;
+    return answer.is_scheduled() ? "" : answer.why_not();
+  }
+  return "nobody asked it";
+}
+
+std::string Wrong(const SizedFunction& sized, op::KernelArguments arguments, const op::Bytes& expected,
+                  std::vector<KernelSource>& sources) {
+  const Result<KernelSource> source = SourceOf(sized.function, Sm("sm_80"));
+  if (!source.ok()) return std::string(source.status().message());
+  const Result<PtxImage> image = CompilePtx({&*source, 1}, Sm("sm_80"));
+  if (!image.ok()) return std::string(image.status().message());
+  sources.push_back(*source);
+  const Result<ptx::LaunchCounts> counts = RunImage(*source, *image, arguments);
+  if (!counts.ok()) return std::string(counts.status().message());
+  return std::ranges::equal(arguments.bytes.back(), expected) ? "" : "another result";
+}
+
+Result<ptx::LaunchCounts> CountAccesses(const SizedFunction& sized, const std::string& rule, bool with_rule) {
+  const Target target = Sm("sm_80");
+  std::vector<schedule::ScheduleRule> rules;
+  for (const schedule::ScheduleRule& each : schedule::DefaultRules(Target::Kind::kCuda)) {
+    if (with_rule || each.name != rule) rules.push_back(each);
+  }
+  INGOT_ASSIGN_OR_RETURN(const schedule::ScheduledFunction scheduled,
+                         schedule::ApplySchedule(sized.function, target, rules, {}));
+  INGOT_ASSIGN_OR_RETURN(const KernelSource source, SourceOf(schedule::MarkScheduled(scheduled.function), target));
+  INGOT_ASSIGN_OR_RETURN(const PtxImage image, CompilePtx({&source, 1}, target));
+  op::KernelArguments arguments = SmallIntegers(sized, 1);
+  return RunImage(source, image, arguments, {.orders = {ptx::WarpOrder::kLowestFirst}, .count_accesses = true});
 }
 
 bool HasPtxas() { return !PtxasPath().empty(); }

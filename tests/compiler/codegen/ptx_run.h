@@ -19,6 +19,24 @@ Result<ptx::LaunchCounts> RunImage(const KernelSource& source, const PtxImage& i
                                    const ptx::MachineOptions& options = {
                                        .orders = {ptx::WarpOrder::kLowestFirst, ptx::WarpOrder::kRandom}});
 
+// A function with the dimensions and dtypes that its buffers have in a test; the last one is the result.
+struct SizedFunction {
+  ir::PrimFunc function;
+  std::vector<std::vector<int64_t>> dims;
+  std::vector<DataType> dtypes;
+};
+// Small integers, so that sums are exact in any order; the result holds what shows if it is not written.
+op::KernelArguments SmallIntegers(const SizedFunction& sized, uint64_t seed);
+// The result of the function as it is, by the interpreter.
+Result<op::Bytes> InterpretedResult(const SizedFunction& sized, op::KernelArguments arguments);
+// What keeps the rule away from the block; empty: nothing.
+std::string KeepsAway(const ir::PrimFunc& function, const std::string& rule, const std::string& block);
+// What is wrong with the function on the GPU that is not there; empty: nothing. The kernel is added to `sources`.
+std::string Wrong(const SizedFunction& sized, op::KernelArguments arguments, const op::Bytes& expected,
+                  std::vector<KernelSource>& sources);
+// What the launches count, scheduled with the rule or without it.
+Result<ptx::LaunchCounts> CountAccesses(const SizedFunction& sized, const std::string& rule, bool with_rule);
+
 bool HasPtxas();
 struct Assembled {
   bool is_ok = false;

@@ -1,0 +1,162 @@
+// An axis of the result belongs to the factors that move along it. One along which a factor moves in steps, as a group of
+// output channels reads the same inputs, is cut there first.
+#include "compiler/schedule/rules/cuda_product.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "compiler/arith/analyzer.h"
+#include "compiler/schedule/rules/analysis.h"
+
+namespace ingot::schedule {
+
+using namespace ir;  // NOLINT
+
+namespace {
+
+// The numbers by which a variable is divided anywhere in an expression.
+class StepFinder : public PrimVisitor {
+ public:
+  explicit StepFinder(const PrimVar& var) : var_(var) {}
+  std::vector<int64_t> steps;
+
+ protected:
+  using PrimVisitor::Visit;
+  void Visit(const BinaryNode& node) override {
+    const auto by = AsConstInt(node.b);
+    if (node.op == BinaryOp::kFloorDiv && node.a.get() == var_.get() && by && *by > 1) steps.push_back(*by);
+    PrimVisitor::Visit(node);
+  }
+
+ private:
+  const PrimVar& var_;
+};
+
+bool MovesAlong(const BufferLoadNode& load, const PrimVar& var) {
+  return std::ranges::any_of(load.indices, [&](const PrimExpr& index) { return UsesVar(index, var); });
+}
+
+// The greatest number of values of the iteration through which the load stands still; 1: it moves with each.
+int64_t StepOf(const BufferLoadNode& load, const IterVarNode& iter) {
+  StepFinder finder(iter.var);
+  for (const PrimExpr& index : load.indices) finder.VisitPrim(index);
+  for (const int64_t step : finder.steps) {
+    arith::Analyzer analyzer;
+    if (!analyzer.ProveDivisible(iter.domain.extent, step)) continue;
+    const PrimVar quotient = MakePrimVar("q"), rest = MakePrimVar("r");
+    analyzer.Bind(quotient, Range{Int64(0), analyzer.Simplify(FloorDiv(iter.domain.extent, Int64(step)))});
+    analyzer.Bind(rest, Range{Int64(0), Int64(step)});
+    const PrimExpr value = PrimExpr(quotient) * step + PrimExpr(rest);
+    const bool stands_still = std::ranges::none_of(load.indices, [&](const PrimExpr& index) {
+      return UsesVar(analyzer.Simplify(Substitute(index, {{iter.var, value}})), rest);
+    });
+    if (stands_still) return step;
+  }
+  return 1;
+}
+
+bool ReadsElements(const BufferLoadNode& load) { return std::ranges::any_of(load.indices, ReadsMemory); }
+
+// The dimension of the load whose index is the variable alone, or its quotient; -1: there is none.
+int PlainDimension(const BufferLoadNode& load, const PrimVar& var) {
+  for (size_t d = 0; d < load.indices.size(); ++d) {
+    const auto* binary = As<BinaryNode>(load.indices[d]);
+    const bool is_quotient = binary != nullptr && binary->op == BinaryOp::kFloorDiv && binary->a.get() == var.get();
+    if (load.indices[d].get() == var.get() || is_quotient) return static_cast<int>(d);
+  }
+  return -1;
+}
+
+// In the order in which the elements of the factor lie that has all of them as plain indices: what it reads then is one
+// row after the other. As they are where there is no such factor.
+void SortSum(const BlockSite& site, std::span<const BufferLoadNode* const> factors, std::vector<ProductAxis>& sum) {
+  const auto dimension = [&](const BufferLoadNode& factor, const ProductAxis& axis) {
+    return PlainDimension(factor, site.block().iter_vars[static_cast<size_t>(axis.iter)]->var);
+  };
+  for (const BufferLoadNode* factor : factors) {
+    if (!std::ranges::all_of(sum, [&](const ProductAxis& axis) { return dimension(*factor, axis) >= 0; })) continue;
+    std::ranges::stable_sort(sum, {}, [&](const ProductAxis& axis) { return dimension(*factor, axis); });
+    return;
+  }
+}
+
+}  // namespace
+
+std::optional<int64_t> CountValues(const BlockSite& site, const std::vector<ProductAxis>& axes) {
+  int64_t count = 1;
+  for (const ProductAxis& axis : axes) {
+    std::optional<int64_t> extent = ConstantExtent(*site.block().iter_vars[static_cast<size_t>(axis.iter)]);
+    if (!extent && axis.part >= 0) return std::nullopt;
+    const int64_t values = axis.part < 0 ? -axis.part : axis.part > 0 ? *extent / axis.part : *extent;
+    if (__builtin_mul_overflow(count, values, &count)) return std::nullopt;
+  }
+  return count;
+}
+
+Match<CudaProduct> FindCudaProduct(const BlockSite& site) {
+  const std::optional<Reduction> reduction = MatchReduction(site.block());
+  std::optional<std::vector<const BufferLoadNode*>> factors;
+  if (reduction && reduction->op == BinaryOp::kAdd) factors = FactorsOfProduct(reduction->source);
+  if (!factors || factors->size() != 2) return Declined{"it is no sum of products of two loads"};
+  const BufferLoadNode &first = *(*factors)[0], &second = *(*factors)[1];
+  if (ReadsElements(first) || ReadsElements(second))
+    return Declined{"one of its factors is read at places from a table"};
+  const auto& iters = site.block().iter_vars;
+  CudaProduct p;
+  std::vector<ProductAxis> of_first, of_second, of_none;
+  const auto add = [&](int iter, int64_t part, bool in_first, bool in_second) {
+    std::vector<ProductAxis>& axes = in_first && in_second ? p.batch
+                                     : in_first            ? of_first
+                                     : in_second           ? of_second
+                                                           : of_none;
+    axes.push_back({iter, part});
+  };
+  // Axes of the result in its order; those of one value that it does not have come last.
+  const BufferStoreNode& store = StoreOf(site);
+  std::vector<int> order;
+  for (size_t d = 0; d < store.indices.size(); ++d) {
+    if (const int iter = IterOfDimension(site, d); iter >= 0) order.push_back(iter);
+  }
+  for (const int iter : SpatialIters(site)) {
+    if (std::ranges::find(order, iter) == order.end()) order.push_back(iter);
+  }
+  for (const int i : order) {
+    const IterVarNode& iter = *iters[static_cast<size_t>(i)];
+    const bool in_first = MovesAlong(first, iter.var), in_second = MovesAlong(second, iter.var);
+    const int64_t step_of_first = in_first && in_second ? StepOf(first, iter) : 1;
+    const int64_t step_of_second = in_first && in_second ? StepOf(second, iter) : 1;
+    const int64_t step = step_of_first > 1 ? step_of_first : step_of_second;
+    if (ConstantExtent(iter) == 1) {
+      of_none.push_back({i, 0});
+    } else if (step == 1) {
+      add(i, 0, in_first, in_second);
+    } else {
+      add(i, step, true, true);
+      add(i, -step, step_of_first == 1, step_of_first > 1);
+    }
+  }
+  for (const int i : ReduceIters(site)) {
+    const IterVarNode& iter = *iters[static_cast<size_t>(i)];
+    if (ConstantExtent(iter) != 1 && (!MovesAlong(first, iter.var) || !MovesAlong(second, iter.var))) {
+      return Declined{"one of its factors is the same for all summands"};
+    }
+    p.sum.push_back({i, 0});
+  }
+  if (of_first.empty() || of_second.empty() || p.sum.empty()) return Declined{"it has no rows and columns"};
+  // The last dimension of the result along which one factor alone moves has the columns.
+  const auto position = [&](const std::vector<ProductAxis>& axes) {
+    return std::ranges::find(order, axes.back().iter) - order.begin();
+  };
+  const bool is_swapped = position(of_first) > position(of_second);
+  p.rows = is_swapped ? of_second : of_first;
+  p.columns = is_swapped ? of_first : of_second;
+  p.row_factor = is_swapped ? 1 : 0;
+  p.column_factor = 1 - p.row_factor;
+  p.columns.insert(p.columns.begin(), of_none.begin(), of_none.end());
+  const BufferLoadNode* ordered[] = {(*factors)[static_cast<size_t>(p.row_factor)],
+                                     (*factors)[static_cast<size_t>(p.column_factor)]};
+  SortSum(site, ordered, p.sum);
+  return p;
+}
+
+}  // namespace ingot::schedule

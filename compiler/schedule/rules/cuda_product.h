@@ -1,0 +1,34 @@
+// What a block that sums products of two elements is as a product of matrices: which of its iterations are the rows, the
+// columns, the sum, and the batch. Matrix products and convolutions of any number of axes are such blocks; so are their
+// groups, where a factor moves with the quotient of an iteration alone.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "compiler/schedule/match.h"
+#include "compiler/schedule/schedule.h"
+
+namespace ingot::schedule {
+
+// An iteration variable by its position in block.iter_vars, or a part of it: part d is its quotient by d, -d its
+// remainder, as fuse_einsum takes them.
+struct ProductAxis {
+  int iter = -1;
+  int64_t part = 0;
+};
+
+struct CudaProduct {
+  // Outer axes first. Rows are what the first factor alone moves along, columns what the second one does, and the
+  // innermost axis of the result that one of them has is a column. The batch is what both have.
+  std::vector<ProductAxis> batch, sum, rows, columns;
+  // The factors of rows and of columns, among the loads in the order of the block's expression.
+  int row_factor = 0, column_factor = 1;
+};
+
+// Declines blocks that are no sum of products of two elements, or have no rows, no columns or nothing to sum over.
+Match<CudaProduct> FindCudaProduct(const BlockSite& site);
+// How many values the axes have together; nothing where that is not a number.
+std::optional<int64_t> CountValues(const BlockSite& site, const std::vector<ProductAxis>& axes);
+
+}  // namespace ingot::schedule

@@ -1,0 +1,148 @@
+// Convolutions by the rules for CUDA on the GPU that is not there, beside the interpreter of the function as it was
+// before its schedule: one to three axes, strides, dilations, padding, groups, batches, fixed and symbolic sizes,
+// epilogues. The numbers are small integers, so that sums are exact in any order and results equal bit for bit.
+// INGOT_LONG_TESTS=1 takes 300 convolutions in place of 30.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "compiler/op/topi/nn.h"
+#include "compiler/te/tensor.h"
+#include "tests/compiler/codegen/ptx_run.h"
+
+namespace ingot::codegen {
+namespace {
+
+using ir::Int64;
+using ir::PrimExpr;
+using testing::CheckPtxasTakes, testing::CountAccesses, testing::InterpretedResult, testing::KeepsAway,
+    testing::SizedFunction, testing::SmallIntegers, testing::Wrong;
+
+struct Convolution {
+  int64_t batch = 1, inputs = 16, outputs = 16, groups = 1;  // channels of all groups
+  std::vector<int64_t> image, taps;
+  op::topi::Window window;
+  DataType dtype = DataType::Float(32);
+  bool has_epilogue = false;  // a bias for each channel, a residual, clipped from below
+  unsigned symbolic = 0;      // bits: batch, then the image's axes
+
+  std::string Text() const {
+    std::string text = dtype.ToString() + " " + std::to_string(batch) + "x" + std::to_string(inputs) + "->" +
+                       std::to_string(outputs) + " groups " + std::to_string(groups) + " symbolic " +
+                       std::to_string(symbolic) + (has_epilogue ? " epilogue" : "");
+    for (size_t i = 0; i < image.size(); ++i) {
+      text += ", " + std::to_string(image[i]) + " by " + std::to_string(taps[i]) + " strides " +
+              std::to_string(window.strides[i]) + " dilation " + std::to_string(window.dilation[i]) + " padding " +
+              std::to_string(window.padding[i]) + "+" + std::to_string(window.padding[image.size() + i]);
+    }
+    return text;
+  }
+  int64_t Places(size_t axis) const {
+    const int64_t reach = (taps[axis] - 1) * window.dilation[axis] + 1;
+    const int64_t room = image[axis] + window.padding[axis] + window.padding[image.size() + axis] - reach;
+    return room / window.strides[axis] + 1;
+  }
+};
+
+SizedFunction Define(const Convolution& c) {
+  const auto size = [&](int64_t value, unsigned bit) {
+    return (c.symbolic >> bit & 1u) != 0 ? PrimExpr(ir::MakePrimVar("s" + std::to_string(bit))) : Int64(value);
+  };
+  op::topi::Shape shape = {size(c.batch, 0), Int64(c.inputs)}, kernel = {Int64(c.outputs), Int64(c.inputs / c.groups)};
+  SizedFunction sized{nullptr, {{c.batch, c.inputs}, {c.outputs, c.inputs / c.groups}}, {c.dtype, c.dtype}};
+  std::vector<int64_t> places = {c.batch, c.outputs}, bias(c.image.size() + 1, 1);
+  bias[0] = c.outputs;
+  for (size_t i = 0; i < c.image.size(); ++i) {
+    shape.push_back(size(c.image[i], static_cast<unsigned>(i) + 1));
+    kernel.push_back(Int64(c.taps[i]));
+    sized.dims[0].push_back(c.image[i]);
+    sized.dims[1].push_back(c.taps[i]);
+    places.push_back(c.Places(i));
+  }
+  std::vector<te::Tensor> args = {te::Placeholder(shape, c.dtype, "x"), te::Placeholder(kernel, c.dtype, "w")};
+  te::Tensor out = op::topi::Conv(args[0], args[1], c.window, c.groups, c.dtype);
+  if (c.has_epilogue) {
+    const te::Tensor sum = out;
+    const te::Tensor b = te::Placeholder({Int64(c.outputs)}, c.dtype, "b");
+    const te::Tensor residual = te::Placeholder(sum.shape(), c.dtype, "r");
+    const te::Tensor added = te::Compute(
+        sum.shape(), [&](const te::Indices& i) { return sum(i) + b(std::vector<PrimExpr>{i[1]}) + residual(i); },
+        "added");
+    out = te::Compute(
+        sum.shape(), [&](const te::Indices& i) { return ir::Max(added(i), ir::MakeConst(c.dtype, 0)); }, "clipped");
+    args.insert(args.end(), {b, residual});
+    sized.dims.insert(sized.dims.end(), {{c.outputs}, places});
+    sized.dtypes.insert(sized.dtypes.end(), {c.dtype, c.dtype});
+  }
+  args.push_back(out);
+  sized.dims.push_back(places);
+  sized.dtypes.push_back(out.dtype());
+  sized.function = te::CreatePrimFunc(args);
+  return sized;
+}
+
+// The block of the sums.
+std::string SumsOf(const Convolution& c) {
+  const char* layouts[] = {"", "ncw", "nchw", "ncdhw"};
+  const std::string rank = std::to_string(c.image.size());
+  return std::string(c.groups > 1 ? "group_" : "") + "conv" + rank + "d_" + layouts[c.image.size()];
+}
+
+Convolution RandomConvolution(std::mt19937_64& generator) {
+  const auto below = [&](int64_t n) { return static_cast<int64_t>(generator() % static_cast<uint64_t>(n)); };
+  const auto one_of = [&](std::initializer_list<int64_t> values) { return values.begin()[below(std::ssize(values))]; };
+  const DataType dtypes[] = {DataType::Float(32), DataType::Float(32), DataType::Float(32),
+                             DataType::Float(16), DataType::Float(64), DataType::Int(32)};
+  Convolution c;
+  const auto rank = static_cast<size_t>(1 + below(3));
+  c.dtype = dtypes[below(std::ssize(dtypes))];
+  c.batch = one_of({1, 1, 2, 3});
+  c.groups = one_of({1, 1, 1, 2, 3});
+  c.inputs = c.groups * one_of({8, 9, 16, 20, rank < 3 ? 40 : 16});
+  c.outputs = c.groups * one_of({8, 9, 16, 33, 64, 70});
+  for (size_t i = 0; i < rank; ++i) {
+    c.image.push_back(rank == 1 ? one_of({8, 30, 64, 130}) : rank == 2 ? one_of({4, 7, 8, 11, 14}) : one_of({3, 4, 5}));
+    c.taps.push_back(one_of({1, 2, 3, 3}));
+    c.window.strides.push_back(one_of({1, 1, 2, 3}));
+    c.window.dilation.push_back(rank == 3 ? 1 : one_of({1, 1, 2}));
+  }
+  if (below(4) == 0) c.taps.assign(rank, 1);
+  c.window.padding.assign(2 * rank, 0);
+  for (int64_t& padding : c.window.padding) padding = below(3);
+  c.has_epilogue = below(2) == 0;
+  // The numbers of places of three symbolic axes are too long a formula for a launch (the pass name_long_dims names them).
+  c.symbolic = below(2) == 0 ? 0 : static_cast<unsigned>(below(2 << std::min<size_t>(rank, 2)));
+  return c;
+}
+
+TEST_CASE("convolutions in tiles on the stand-in GPU are those of the interpreter") {
+  const size_t count = std::getenv("INGOT_LONG_TESTS") != nullptr ? 300 : 30;
+  std::mt19937_64 generator(21);
+  std::vector<KernelSource> sources;
+  for (size_t i = 0; i < count;) {
+    const Convolution c = RandomConvolution(generator);
+    int64_t places = c.batch;
+    bool is_regular = true;
+    for (size_t axis = 0; axis < c.image.size(); ++axis) {
+      is_regular &= c.Places(axis) >= 1;
+      places *= c.Places(axis);
+    }
+    if (!is_regular || (places < 8 && c.symbolic == 0)) continue;  // the rule takes no fewer
+    CAPTURE(c.Text());
+    const SizedFunction sized = Define(c);
+    CHECK(KeepsAway(sized.function, "cuda_matmul", SumsOf(c)) == "");
+    const op::KernelArguments arguments = SmallIntegers(sized, i);
+    const Result<op::Bytes> expected = InterpretedResult(sized, arguments);
+    REQUIRE_MESSAGE(expected.ok(), expected.status().message());
+    CHECK(Wrong(sized, arguments, *expected, sources) == "");
+    ++i;
+  }
+  CheckPtxasTakes(sources);
+}
+
+}  // namespace
+}  // namespace ingot::codegen
