@@ -41,6 +41,9 @@ constexpr std::array kCudaRules = {
                  MatchesCudaMatmul, ApplyCudaMatmul},
     ScheduleRule{"cuda_reduction", "long reductions of few elements: a block of threads for each element",
                  MatchesCudaReduction, ApplyCudaReduction},
+    ScheduleRule{"cuda_windows",
+                 "short reductions of many elements: a thread for each, padding in place, fused write-back",
+                 MatchesCudaWindows, ApplyCudaWindows},
     ScheduleRule{"cuda_threads", "the independent iterations as the threads of a grid, the others within a thread",
                  MatchesCudaThreads, ApplyCudaThreads},
 };

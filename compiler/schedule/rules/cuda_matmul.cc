@@ -309,7 +309,7 @@ class CudaMatmulBuilder {
     const auto read = std::ranges::find_if(reads, [&](const auto& r) { return r.buffer.same_as(matrix); });
     const BlockRV staged = s_.CacheRead(product_, read - reads.begin(), "shared");
     s_.ComputeInline(s_.GetBlock(s_.state().OnlyWriter(matrix)->block().name));
-    InlineSources(staged);
+    InlineMoves(s_, staged);
     if (!s_.status().ok()) return;
     const Copy copy = CopyOf(s_.Block(staged));
     s_.ComputeAt(staged, loop);
@@ -338,34 +338,6 @@ class CudaMatmulBuilder {
     } else {
       s_.Unroll(parts[2]);
     }
-  }
-
-  // Reads a factor where it comes from: stages that only move elements, such as padding, and that nobody else reads.
-  void InlineSources(BlockRV staged) {
-    while (s_.status().ok()) {
-      const BlockSite site = s_.Block(staged);
-      std::optional<BlockName> source;
-      for (const BufferRegion& region : site.block().reads) {
-        const std::optional<BlockSite> writer = s_.state().OnlyWriter(region.buffer);
-        if (!s_.state().IsAllocated(region.buffer) || !writer || !IsInjective(s_.state(), *writer)) continue;
-        if (s_.state().Readers(region.buffer).size() == 1 && IsMove(StoreOf(*writer).value)) {
-          source = writer->block().name;
-        }
-      }
-      if (!source) return;
-      s_.ComputeInline(s_.GetBlock(*source));
-    }
-  }
-  // Whether the value is one element, perhaps under a condition.
-  static bool IsMove(const PrimExpr& value) {
-    if (const auto* call = As<PrimCallNode>(value); call != nullptr && call->op == Intrinsic::kIfThenElse) {
-      const auto is_end = [](const PrimExpr& end) { return As<BufferLoadNode>(end) != nullptr || IsConstant(end); };
-      return is_end(call->args[1]) && is_end(call->args[2]);
-    }
-    return As<BufferLoadNode>(value) != nullptr;
-  }
-  static bool IsConstant(const PrimExpr& value) {
-    return value->kind == PrimKind::kFloatImm || value->kind == PrimKind::kIntImm;
   }
 
   // How the copy of a factor reads it.

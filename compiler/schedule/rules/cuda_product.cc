@@ -80,7 +80,32 @@ void SortSum(const BlockSite& site, std::span<const BufferLoadNode* const> facto
   }
 }
 
+// Whether the value is one element, perhaps under a condition.
+bool IsElementOrPadding(const PrimExpr& value) {
+  if (const auto* call = As<PrimCallNode>(value); call != nullptr && call->op == Intrinsic::kIfThenElse) {
+    return std::all_of(call->args.begin() + 1, call->args.end(), [](const PrimExpr& end) {
+      return end->kind == PrimKind::kBufferLoad || end->kind == PrimKind::kFloatImm || end->kind == PrimKind::kIntImm;
+    });
+  }
+  return As<BufferLoadNode>(value) != nullptr;
+}
+
 }  // namespace
+
+void InlineMoves(Schedule& s, BlockRV block) {
+  while (s.status().ok()) {
+    std::optional<BlockName> move;
+    for (const BufferRegion& region : s.Block(block).block().reads) {
+      const std::optional<BlockSite> writer = s.state().OnlyWriter(region.buffer);
+      if (!s.state().IsAllocated(region.buffer) || !writer || !IsInjective(s.state(), *writer)) continue;
+      if (s.state().Readers(region.buffer).size() == 1 && IsElementOrPadding(StoreOf(*writer).value)) {
+        move = writer->block().name;
+      }
+    }
+    if (!move) return;
+    s.ComputeInline(s.GetBlock(*move));
+  }
+}
 
 std::optional<int64_t> CountValues(const BlockSite& site, const std::vector<ProductAxis>& axes) {
   int64_t count = 1;

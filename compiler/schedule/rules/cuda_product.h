@@ -31,4 +31,8 @@ Match<CudaProduct> FindCudaProduct(const BlockSite& site);
 // How many values the axes have together; nothing where that is not a number.
 std::optional<int64_t> CountValues(const BlockSite& site, const std::vector<ProductAxis>& axes);
 
+// Lets a block read elements where they come from: stages that only move them, such as padding, and that nobody else
+// reads, go into it.
+void InlineMoves(Schedule& schedule, BlockRV block);
+
 }  // namespace ingot::schedule

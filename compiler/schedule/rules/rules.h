@@ -33,6 +33,9 @@ std::vector<BlockName> ApplyRows(Schedule& schedule, const BlockSite& block, con
 // cuda_matmul.cc
 Match<> MatchesCudaMatmul(const ScheduleState& state, const BlockSite& site, const Target& target);
 std::vector<BlockName> ApplyCudaMatmul(Schedule& schedule, const BlockSite& site, const Target& target);
+// cuda_windows.cc
+Match<> MatchesCudaWindows(const ScheduleState& state, const BlockSite& site, const Target& target);
+std::vector<BlockName> ApplyCudaWindows(Schedule& schedule, const BlockSite& site, const Target& target);
 // cuda_threads.cc
 Match<> MatchesCudaThreads(const ScheduleState& state, const BlockSite& site, const Target& target);
 std::vector<BlockName> ApplyCudaThreads(Schedule& schedule, const BlockSite& site, const Target& target);

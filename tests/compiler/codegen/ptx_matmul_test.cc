@@ -173,8 +173,8 @@ Product Plain(int64_t m, int64_t n, int64_t k) {
 
 // How often each warp touches memory, of the default schedule with the rule and without it.
 TEST_CASE("tiles read memory less often, and shared memory without conflicts") {
-  const auto counts_of = [](const SizedFunction& built, bool with_rule) {
-    const Result<ptx::LaunchCounts> counts = CountAccesses(built, "cuda_matmul", with_rule);
+  const auto counts_of = [](const SizedFunction& built, const std::vector<std::string>& without) {
+    const Result<ptx::LaunchCounts> counts = CountAccesses(built, without);
     REQUIRE_MESSAGE(counts.ok(), counts.status().message());
     return *counts;
   };
@@ -182,8 +182,8 @@ TEST_CASE("tiles read memory less often, and shared memory without conflicts") {
     Product p = Plain(256, 256, 64);
     p.b_turned = turned;
     const SizedFunction built = Build(p);
-    const ptx::LaunchCounts before = counts_of(built, false);
-    const ptx::LaunchCounts after = counts_of(built, true);
+    const ptx::LaunchCounts before = counts_of(built, {"cuda_matmul", "cuda_windows"});
+    const ptx::LaunchCounts after = counts_of(built, {});
     MESSAGE(std::string(turned ? "b^T: " : "b: "), before.global_sectors, " sectors before, ", after.global_sectors,
             " after; ", before.warp_instructions, " instructions before, ", after.warp_instructions, " after; ",
             after.shared_requests, " accesses of shared memory in ", after.shared_wavefronts, " passes");

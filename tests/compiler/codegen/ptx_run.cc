@@ -137,11 +137,11 @@ std::string Wrong(const SizedFunction& sized, op::KernelArguments arguments, con
   return std::ranges::equal(arguments.bytes.back(), expected) ? "" : "another result";
 }
 
-Result<ptx::LaunchCounts> CountAccesses(const SizedFunction& sized, const std::string& rule, bool with_rule) {
+Result<ptx::LaunchCounts> CountAccesses(const SizedFunction& sized, const std::vector<std::string>& without) {
   const Target target = Sm("sm_80");
   std::vector<schedule::ScheduleRule> rules;
   for (const schedule::ScheduleRule& each : schedule::DefaultRules(Target::Kind::kCuda)) {
-    if (with_rule || each.name != rule) rules.push_back(each);
+    if (std::ranges::find(without, each.name) == without.end()) rules.push_back(each);
   }
   INGOT_ASSIGN_OR_RETURN(const schedule::ScheduledFunction scheduled,
                          schedule::ApplySchedule(sized.function, target, rules, {}));
