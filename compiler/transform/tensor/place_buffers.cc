@@ -337,10 +337,22 @@ class Placer {
     });
   }
 
+  // The loops below the place, of which an If around the access may run the first iterations alone.
   std::vector<InnerVar> InnerVars(const Access& access) const {
     std::vector<InnerVar> vars;
     for (size_t i = prefix_; i < access.path.size(); ++i) {
       if (const auto* loop = As<ForNode>(access.path[i])) vars.push_back({loop->var, loop->min, loop->extent});
+      const auto* guard = As<IfStmtNode>(access.path[i]);
+      if (guard == nullptr || i + 1 == access.path.size() || !guard->then_case.same_as(access.path[i + 1])) continue;
+      for (const PrimExpr& part : ConjunctsOf(guard->condition)) {
+        const auto* below = As<BinaryNode>(part);
+        if (below == nullptr || below->op != BinaryOp::kLT) continue;
+        for (InnerVar& var : vars) {
+          const auto end = AsConstInt(below->b), extent = AsConstInt(var.extent);
+          const bool is_bound = below->a.get() == var.var.get() && IsConstInt(var.min, 0) && end && *end > 0;
+          if (is_bound && extent && *end < *extent) var.extent = IntImm(var.var->dtype, *end);
+        }
+      }
     }
     return vars;
   }
