@@ -67,7 +67,6 @@ class CudaMatmulBuilder {
     batch_ = CountValues(site, axes_.batch);
     const BufferStoreNode& store = StoreOf(site);
     sum_bytes_ = (store.buffer->dtype.bits + 7) / 8;
-    for (size_t d = 0; d < store.indices.size(); ++d) iter_of_dimension_.push_back(IterOfDimension(site, d));
   }
 
   std::vector<BlockName> Build() {
@@ -79,7 +78,7 @@ class CudaMatmulBuilder {
       out = SplitSum(out);
     } else {
       s_.SetScope(product_, 0, "local");
-      FuseLoops(out);
+      FuseResult(s_, out, axes_);
     }
     // The result in tiles.
     const LoopRVs loops = s_.GetLoops(out);  // a part of the sum, the batch, rows and columns
@@ -147,62 +146,13 @@ class CudaMatmulBuilder {
   // Makes one axis each of the batch, the sum, the rows and the columns. Returns the block that writes the result out of
   // the sums: the last consumer, if there is one.
   BlockRV FuseAxes(BlockRV last) {
-    std::vector<int64_t> iters, parts, sizes, multiples;
-    const auto add = [&](const std::vector<ProductAxis>& axes, int64_t multiple) {
-      if (axes.empty()) return;
-      for (const ProductAxis& axis : axes) {
-        iters.push_back(axis.iter);
-        parts.push_back(axis.part);
-      }
-      sizes.push_back(static_cast<int64_t>(axes.size()));
-      multiples.push_back(multiple);
-    };
-    add(axes_.batch, 1);
-    add(axes_.sum, kTileDepth * parts_);
-    add(axes_.rows, tile_rows_);
-    add(axes_.columns, tile_columns_);
-    s_.FuseEinsum(product_, iters, parts, sizes, multiples);
+    last = FuseProduct(s_, product_, axes_, {kTileDepth * parts_, tile_rows_, tile_columns_}, last);
     if (!s_.status().ok()) return last;
-    const BlockSite site = s_.Block(product_);
-    const auto loads = FactorsOfProduct(MatchReduction(site.block())->source);
+    const auto loads = FactorsOfProduct(MatchReduction(s_.Block(product_).block())->source);
     for (const int factor : {axes_.row_factor, axes_.column_factor}) {
       factors_.push_back((*loads)[static_cast<size_t>(factor)]->buffer);
     }
-    const std::vector<BlockSite> readers = s_.state().Readers(StoreOf(site).buffer);
-    for (const BlockSite& reader : readers) {
-      if (reader.block().name == site.block().name) continue;
-      const BlockRV copy = s_.GetBlock(reader.block().name);
-      if (last.id < 0) return copy;
-      s_.ComputeInline(copy);
-    }
     return last;
-  }
-
-  // Makes one loop each of the batch, the rows and the columns of a block over the result.
-  void FuseLoops(BlockRV out) {
-    if (!s_.status().ok()) return;
-    const BlockSite site = s_.Block(out);
-    std::vector<int64_t> iters, parts, sizes;
-    std::vector<int64_t> left;
-    for (size_t i = 0; i < site.block().iter_vars.size(); ++i) left.push_back(static_cast<int64_t>(i));
-    for (const auto* axes : {&axes_.batch, &axes_.rows, &axes_.columns}) {
-      const size_t before = iters.size();
-      for (const ProductAxis& axis : *axes) {
-        for (size_t d = 0; d < iter_of_dimension_.size(); ++d) {
-          const int iter = IterOfDimension(site, d);
-          if (iter_of_dimension_[d] != axis.iter || iter < 0) continue;
-          iters.push_back(iter);
-          parts.push_back(axis.part);
-          std::erase(left, iter);
-        }
-      }
-      if (iters.size() > before) sizes.push_back(static_cast<int64_t>(iters.size() - before));
-    }
-    // What is left has one iteration.
-    iters.insert(iters.end(), left.begin(), left.end());
-    parts.insert(parts.end(), left.size(), 0);
-    sizes.back() += static_cast<int64_t>(left.size());
-    s_.FuseIters(out, iters, parts, sizes);
   }
 
   // Gives parts of the sum to different blocks. Schedules the sum of the parts with the consumers, a thread for each
@@ -390,7 +340,6 @@ class CudaMatmulBuilder {
   CudaProduct axes_;
   std::optional<int64_t> batch_, rows_, columns_, depth_;
   int64_t sum_bytes_ = 4;
-  std::vector<int> iter_of_dimension_;  // of the result
   int64_t tile_rows_ = 1, tile_columns_ = 1, parts_ = 1;
   std::vector<Buffer> factors_;  // of rows and of columns, over the axes
 };
@@ -403,6 +352,7 @@ Match<> MatchesCudaMatmul(const ScheduleState& state, const BlockSite& site, con
   if (IsBoundToThreads(site)) return Declined{"it is bound to threads"};
   const Match<CudaProduct> product = FindCudaProduct(site);
   if (!product) return product.declined();
+  if (product->rows.empty()) return Declined{"it has no rows"};
   for (const auto* axes : {&product->rows, &product->columns, &product->sum}) {
     if (CountValues(site, *axes).value_or(kLeastSide) < kLeastSide)
       return Declined{"it has few rows, columns or summands"};

@@ -167,10 +167,10 @@ Match<CudaProduct> FindCudaProduct(const BlockSite& site) {
     }
     p.sum.push_back({i, 0});
   }
-  if (of_first.empty() || of_second.empty() || p.sum.empty()) return Declined{"it has no rows and columns"};
+  if ((of_first.empty() && of_second.empty()) || p.sum.empty()) return Declined{"it has no rows and columns"};
   // The last dimension of the result along which one factor alone moves has the columns.
   const auto position = [&](const std::vector<ProductAxis>& axes) {
-    return std::ranges::find(order, axes.back().iter) - order.begin();
+    return axes.empty() ? -1 : std::ranges::find(order, axes.back().iter) - order.begin();
   };
   const bool is_swapped = position(of_first) > position(of_second);
   p.rows = is_swapped ? of_second : of_first;
@@ -181,7 +181,61 @@ Match<CudaProduct> FindCudaProduct(const BlockSite& site) {
   const BufferLoadNode* ordered[] = {(*factors)[static_cast<size_t>(p.row_factor)],
                                      (*factors)[static_cast<size_t>(p.column_factor)]};
   SortSum(site, ordered, p.sum);
+  for (size_t d = 0; d < store.indices.size(); ++d) p.iter_of_dimension.push_back(IterOfDimension(site, d));
   return p;
+}
+
+BlockRV FuseProduct(Schedule& s, BlockRV product, const CudaProduct& axes, const ProductMultiples& multiples,
+                    BlockRV last) {
+  std::vector<int64_t> iters, parts, sizes, padding;
+  const auto add = [&](const std::vector<ProductAxis>& group, int64_t multiple) {
+    if (group.empty()) return;
+    for (const ProductAxis& axis : group) {
+      iters.push_back(axis.iter);
+      parts.push_back(axis.part);
+    }
+    sizes.push_back(static_cast<int64_t>(group.size()));
+    padding.push_back(multiple);
+  };
+  add(axes.batch, 1);
+  add(axes.sum, multiples.sum);
+  add(axes.rows, multiples.rows);
+  add(axes.columns, multiples.columns);
+  s.FuseEinsum(product, iters, parts, sizes, padding);
+  if (!s.status().ok()) return last;
+  const BlockSite site = s.Block(product);
+  for (const BlockSite& reader : s.state().Readers(StoreOf(site).buffer)) {
+    if (reader.block().name == site.block().name) continue;
+    const BlockRV copy = s.GetBlock(reader.block().name);
+    if (last.id < 0) return copy;
+    s.ComputeInline(copy);
+  }
+  return last;
+}
+
+void FuseResult(Schedule& s, BlockRV out, const CudaProduct& axes) {
+  if (!s.status().ok()) return;
+  const BlockSite site = s.Block(out);
+  std::vector<int64_t> iters, parts, sizes, left;
+  for (size_t i = 0; i < site.block().iter_vars.size(); ++i) left.push_back(static_cast<int64_t>(i));
+  for (const auto* group : {&axes.batch, &axes.rows, &axes.columns}) {
+    const size_t before = iters.size();
+    for (const ProductAxis& axis : *group) {
+      for (size_t d = 0; d < axes.iter_of_dimension.size(); ++d) {
+        const int iter = IterOfDimension(site, d);
+        if (axes.iter_of_dimension[d] != axis.iter || iter < 0) continue;
+        iters.push_back(iter);
+        parts.push_back(axis.part);
+        std::erase(left, iter);
+      }
+    }
+    if (iters.size() > before) sizes.push_back(static_cast<int64_t>(iters.size() - before));
+  }
+  // What is left has one iteration.
+  iters.insert(iters.end(), left.begin(), left.end());
+  parts.insert(parts.end(), left.size(), 0);
+  sizes.back() += static_cast<int64_t>(left.size());
+  s.FuseIters(out, iters, parts, sizes);
 }
 
 }  // namespace ingot::schedule

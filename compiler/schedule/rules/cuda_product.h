@@ -24,12 +24,24 @@ struct CudaProduct {
   std::vector<ProductAxis> batch, sum, rows, columns;
   // The factors of rows and of columns, among the loads in the order of the block's expression.
   int row_factor = 0, column_factor = 1;
+  std::vector<int> iter_of_dimension;  // of the result; -1: a dimension of one place
 };
 
-// Declines blocks that are no sum of products of two elements, or have no rows, no columns or nothing to sum over.
+// Declines blocks that are no sum of products of two elements, or have no columns or nothing to sum over. A product with a
+// vector has no rows.
 Match<CudaProduct> FindCudaProduct(const BlockSite& site);
 // How many values the axes have together; nothing where that is not a number.
 std::optional<int64_t> CountValues(const BlockSite& site, const std::vector<ProductAxis>& axes);
+
+// Steps of scheduling a product. FuseProduct makes one axis each of the batch, the sum, the rows and the columns, in this
+// order (fuse_einsum), of whole multiples; it returns the block that writes the result: the last consumer, if there is
+// one. FuseResult makes one axis each of the batch, the rows and the columns of that block.
+struct ProductMultiples {
+  int64_t sum, rows, columns;
+};
+BlockRV FuseProduct(Schedule& schedule, BlockRV product, const CudaProduct& axes, const ProductMultiples& multiples,
+                    BlockRV last);
+void FuseResult(Schedule& schedule, BlockRV out, const CudaProduct& axes);
 
 // Lets a block read elements where they come from: stages that only move them, such as padding, and that nobody else
 // reads, go into it.

@@ -163,6 +163,32 @@ TEST_CASE("matrix products in tiles on the stand-in GPU are those of the interpr
   CheckPtxasTakes(sources);
 }
 
+TEST_CASE("products with a few vectors on the stand-in GPU are those of the interpreter") {
+  const size_t count = std::getenv("INGOT_LONG_TESTS") != nullptr ? 200 : 30;
+  std::mt19937_64 generator(23);
+  std::vector<KernelSource> sources;
+  const int64_t rows[] = {1, 1, 2, 5, 7}, columns[] = {8, 16, 33, 100, 129}, depths[] = {64, 65, 128, 300, 700};
+  for (size_t i = 0; i < count; ++i) {
+    Product p = RandomProduct(generator);
+    p.m = rows[generator() % std::size(rows)];
+    p.n = columns[generator() % std::size(columns)];
+    p.k = depths[generator() % std::size(depths)];
+    p.b_turned = p.out_turned = false;
+    p.symbolic &= p.b_panels ? 9u : 13u;  // the rows are known to be few
+    if (p.b_shared || p.b_panels) {       // rows of all batches would be many
+      p.batch = 0;
+      p.symbolic &= ~1u;
+    }
+    CAPTURE(p.Text());
+    const SizedFunction built = Build(p);
+    CHECK(KeepsAway(built.function, "cuda_vector_product", "matmul") == "");
+    const Result<op::Bytes> expected = Expected(p, i);
+    REQUIRE_MESSAGE(expected.ok(), expected.status().message());
+    CHECK(Wrong(built, SmallIntegers(built, i), *expected, sources) == "");
+  }
+  CheckPtxasTakes(sources);
+}
+
 Product Plain(int64_t m, int64_t n, int64_t k) {
   Product p{};
   p.m = m;
@@ -191,6 +217,24 @@ TEST_CASE("tiles read memory less often, and shared memory without conflicts") {
     CHECK(after.warp_instructions * 2 < before.warp_instructions);
     // An access of 16 bytes by each lane takes four passes.
     CHECK(after.shared_wavefronts <= 4 * after.shared_requests);
+  }
+}
+
+TEST_CASE("a product with a vector reads its matrix once") {
+  for (const bool in_panels : {false, true}) {
+    Product p = Plain(1, 256, 1024);
+    p.b_panels = in_panels;
+    const SizedFunction built = Build(p);
+    const Result<ptx::LaunchCounts> before = CountAccesses(built, {"cuda_matmul", "cuda_vector_product"});
+    const Result<ptx::LaunchCounts> after = CountAccesses(built, {});
+    REQUIRE(before.ok());
+    REQUIRE_MESSAGE(after.ok(), after.status().message());
+    MESSAGE(before->global_sectors, " sectors before, ", after->global_sectors, " after; ", before->warp_instructions,
+            " instructions before, ", after->warp_instructions, " after; ", after->shared_requests,
+            " accesses of shared memory in ", after->shared_wavefronts, " passes");
+    constexpr int64_t kSectorBytes = 32;
+    CHECK(after->global_sectors < p.n * p.k * 4 / kSectorBytes * 3 / 2);
+    CHECK(after->warp_instructions * 2 < before->warp_instructions);
   }
 }
 
