@@ -221,6 +221,32 @@ bool IsPlainConv(const ir::Call& call, const Target&) {
          HasLayout(call, "out_layout", kDataLayouts[rank]);
 }
 
+// The kernel's layouts for GPUs (packing.cc), by the number of spatial axes: output channels are the last axis.
+constexpr const char* kTapsFirstLayouts[] = {"", "WIO", "HWIO", "DHWIO"};
+template <size_t rank>
+bool IsTapsFirstConv(const ir::Call& call, const Target&) {
+  return HasLayout(call, "data_layout", kDataLayouts[rank]) &&
+         HasLayout(call, "kernel_layout", kTapsFirstLayouts[rank]) && HasLayout(call, "out_layout", kDataLayouts[rank]);
+}
+te::Tensor DefineTapsFirstConv(const TeArgs& args) {
+  const te::Tensor& weight = args.input(1);
+  const size_t rank = weight.shape().size() - 2;
+  topi::Shape shape = {weight.shape()[rank + 1], weight.shape()[rank]};
+  shape.insert(shape.end(), weight.shape().begin(), weight.shape().end() - 2);
+  const te::Tensor kernel = te::Compute(
+      shape,
+      [&](const te::Indices& i) {
+        te::Indices from(i.begin() + 2, i.end());
+        from.insert(from.end(), {i[1], i[0]});
+        return weight(from);
+      },
+      "kernel");
+  return topi::Conv(args.input(0), kernel, WindowOf(args.call()), args.call()->attrs.GetInt("groups"),
+                    args.out_dtype());
+}
+// Calls in this layout have no other implementation.
+double OnlyCost(const ir::Call& call, const Target&) { return EstimateElements(call->type); }
+
 te::Tensor DefineConv(const TeArgs& args) {
   return topi::Conv(args.input(0), args.input(1), WindowOf(args.call()), args.call()->attrs.GetInt("groups"),
                     args.out_dtype());
@@ -484,7 +510,8 @@ OpRow ConvRow(const char* name) {
                                  IsPlainConv<rank>,
                                  ConvCost,
                                  {kDataLayouts[rank], kKernelLayouts[rank], kDataLayouts[rank]},
-                                 Build<DefineConv>}},
+                                 Build<DefineConv>},
+                                {"taps_first", IsTapsFirstConv<rank>, OnlyCost, {}, Build<DefineTapsFirstConv>}},
             .cases = {.rank0 = false}};
   row.cases.dtypes = FloatDataTypes();
   if (rank == 2) {

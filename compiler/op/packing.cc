@@ -163,9 +163,32 @@ Result<ir::Expr> PackMatmulInteger(const ir::Call& call, const EmitCall& emit) {
   return IntegerProduct(call, emit).Pack();
 }
 
+// conv(x, w[O, I, taps...]) becomes one over w[taps..., I, O]: threads along the output channels read elements next to each
+// other, and what is read of x for neighbours in the sum is one channel after the other behind one tap. Depthwise weights
+// are few.
+Result<ir::Expr> PackConv(const ir::Call& call, const EmitCall& emit) {
+  const auto* w = ir::As<ir::TensorTypeNode>(call->args[1]->type);
+  if (w == nullptr || !w->dims || w->rank < 3) return ir::Expr();
+  const std::string& layout = call->attrs.GetString("kernel_layout");
+  if (!layout.starts_with("OI") || ir::IsConstInt((*w->dims)[1], 1)) return ir::Expr();
+  if (!std::ranges::all_of(*w->dims, [](const ir::PrimExpr& dim) { return ir::AsConstInt(dim).has_value(); })) {
+    return ir::Expr();
+  }
+  std::vector<int64_t> axes;
+  for (int64_t axis = 2; axis < w->rank; ++axis) axes.push_back(axis);
+  axes.insert(axes.end(), {1, 0});
+  INGOT_ASSIGN_OR_RETURN(ir::Expr packed, emit("permute_dims", {call->args[1]}, {{"axes", ir::AttrValue::Ints(axes)}}));
+  const ir::Attrs attrs = call->attrs.With("kernel_layout", layout.substr(2) + "IO");
+  INGOT_ASSIGN_OR_RETURN(ir::Call result, MakeCall(RowOf(call)->name, {call->args[0], packed}, attrs));
+  return ir::Expr(result);
+}
+
 constexpr PackingRow kPackings[] = {
     {"matmul", 1, false, PackMatmul},
     {"matmul_integer", 1, true, PackMatmulInteger},
+    {"nn.conv1d", 1, false, PackConv, /*is_of_gpus=*/true},
+    {"nn.conv2d", 1, false, PackConv, /*is_of_gpus=*/true},
+    {"nn.conv3d", 1, false, PackConv, /*is_of_gpus=*/true},
 };
 
 }  // namespace

@@ -25,6 +25,7 @@ struct PackingRow {
   bool packs_any;  // an argument that is no weight is packed, too, at each call
   // The call over the packed weight; null where packing does not pay.
   Result<ir::Expr> (*pack)(const ir::Call& call, const EmitCall& emit);
+  bool is_of_gpus = false;  // on a CPU the weight stays as it is, or convert_layout has laid it out
 };
 // Null when the operator takes its arguments as they are.
 const PackingRow* FindPacking(const OpRow& row);

@@ -69,7 +69,9 @@ class Packer : public ir::ExprMutator {
     const op::OpRow* row = op::RowOf(call);
     const op::PackingRow* packing = row != nullptr ? op::FindPacking(*row) : nullptr;
     const bool is_prepared = current_block_ != nullptr && (!keeps_ || (depth_ == 1 && current_block_->is_dataflow));
-    if (packing == nullptr || !is_prepared || !IsPermitted(RewriteId::kPackWeights, context_.options.rewrites) ||
+    const bool is_for_target =
+        packing != nullptr && (!packing->is_of_gpus || context_.options.target.kind == Target::Kind::kCuda);
+    if (!is_for_target || !is_prepared || !IsPermitted(RewriteId::kPackWeights, context_.options.rewrites) ||
         !CanPack(*call, *packing)) {
       return ir::ExprMutator::Mutate(call);
     }

@@ -38,7 +38,7 @@ namespace {
 // The threads of a block are a square of these sides.
 constexpr int64_t kSide = 16;
 constexpr int64_t kSquare = kSide * kSide;
-constexpr int64_t kTileDepth = 16;
+constexpr int64_t kUsualDepth = 16;
 // The rows or columns of tiles.
 constexpr int64_t kFew = 2 * kSide, kMiddle = 4 * kSide, kLarge = 8 * kSide;
 // The columns of a thread that lie next to each other.
@@ -130,12 +130,13 @@ class CudaMatmulBuilder {
     const int64_t usual_columns = fills && sum_bytes_ <= 4 ? kLarge : kMiddle;
     tile_rows_ = s_.Choose("cuda_matmul.rows", usual_rows, {kFew, kMiddle, kLarge});
     tile_columns_ = s_.Choose("cuda_matmul.columns", usual_columns, {kMiddle, kLarge});
+    tile_depth_ = s_.Choose("cuda_matmul.depth", kUsualDepth, {kUsualDepth, 2 * kUsualDepth});
     int64_t parts = 1;
     if (rows_ && columns_ && depth_ && batch_) {
       const auto tiles_of = [](int64_t count, int64_t tile) { return (count + tile - 1) / tile; };
       const int64_t blocks =
           std::max<int64_t>(*batch_ * tiles_of(*rows_, tile_rows_) * tiles_of(*columns_, tile_columns_), 1);
-      const int64_t steps = tiles_of(*depth_, kTileDepth);
+      const int64_t steps = tiles_of(*depth_, tile_depth_);
       parts = std::clamp<int64_t>(std::min(kManyBlocks / blocks, steps / kLeastSteps), 1, kMostParts);
     }
     std::vector<int64_t> candidates;
@@ -146,7 +147,7 @@ class CudaMatmulBuilder {
   // Makes one axis each of the batch, the sum, the rows and the columns. Returns the block that writes the result out of
   // the sums: the last consumer, if there is one.
   BlockRV FuseAxes(BlockRV last) {
-    last = FuseProduct(s_, product_, axes_, {kTileDepth * parts_, tile_rows_, tile_columns_}, last);
+    last = FuseProduct(s_, product_, axes_, {tile_depth_ * parts_, tile_rows_, tile_columns_}, last);
     if (!s_.status().ok()) return last;
     const auto loads = FactorsOfProduct(MatchReduction(s_.Block(product_).block())->source);
     for (const int factor : {axes_.row_factor, axes_.column_factor}) {
@@ -170,7 +171,9 @@ class CudaMatmulBuilder {
     const LoopRVs parts = s_.Split(around.size() > 1 ? s_.Fuse(around) : around[0], {kRest, kSquare});
     s_.ComputeAt(total, parts[1]);
     s_.SetScope(total, 0, "local");
-    s_.DecomposeReduction(total, s_.GetLoops(total).back());
+    const LoopRV sum = s_.GetLoops(total).back();
+    s_.DecomposeReduction(total, sum);
+    s_.Unroll(sum);
     s_.Bind(parts[0], "blockIdx.x");
     s_.Bind(parts[1], "threadIdx.x");
     const BlockRV copy = s_.CacheWrite(product_, 0, "local");
@@ -201,8 +204,8 @@ class CudaMatmulBuilder {
       if (i != first && i != first + 1) batch.push_back(spatial[i].loop);
     }
     const int64_t sums = tile_rows_ * tile_columns_ / kSquare;
-    const int64_t steps = std::clamp<int64_t>(kUnrolledSums / sums, 1, kTileDepth);
-    const LoopRVs depth = s_.Split(k, {kRest, kTileDepth / steps, steps});
+    const int64_t steps = std::clamp<int64_t>(kUnrolledSums / sums, 1, tile_depth_);
+    const LoopRVs depth = s_.Split(k, {kRest, tile_depth_ / steps, steps});
     std::vector<LoopRV> order = batch;
     order.insert(order.end(), {depth[0], depth[1], depth[2], m, n});
     s_.Reorder(order);
@@ -276,7 +279,7 @@ class CudaMatmulBuilder {
       std::swap(all[all.size() - 2], all.back());
       s_.Reorder(all);
     }
-    const int64_t elements = kTileDepth * side;
+    const int64_t elements = tile_depth_ * side;
     const int64_t lanes = std::min(copy.lanes, elements / kSquare);
     const LoopRVs parts = s_.Split(s_.Fuse(all), {elements / kSquare / lanes, kSquare, lanes});
     s_.Reorder({parts[1], parts[0], parts[2]});
@@ -340,7 +343,7 @@ class CudaMatmulBuilder {
   CudaProduct axes_;
   std::optional<int64_t> batch_, rows_, columns_, depth_;
   int64_t sum_bytes_ = 4;
-  int64_t tile_rows_ = 1, tile_columns_ = 1, parts_ = 1;
+  int64_t tile_rows_ = 1, tile_columns_ = 1, tile_depth_ = 1, parts_ = 1;
   std::vector<Buffer> factors_;  // of rows and of columns, over the axes
 };
 

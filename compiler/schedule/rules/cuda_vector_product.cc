@@ -165,6 +165,7 @@ std::vector<BlockName> ApplyCudaVectorProduct(Schedule& s, const BlockSite& site
   below = FindLoopsBelow(s, total, element);
   if (!s.status().ok()) return handled;
   s.DecomposeReduction(total, below.reducing.front());
+  s.Unroll(below.reducing.front());
   BindRounds(s, element, threads);
   s.Bind(block, "blockIdx.x");
   return handled;

@@ -164,7 +164,7 @@ TEST_CASE("matrix products in tiles on the stand-in GPU are those of the interpr
 }
 
 TEST_CASE("products with a few vectors on the stand-in GPU are those of the interpreter") {
-  const size_t count = std::getenv("INGOT_LONG_TESTS") != nullptr ? 200 : 30;
+  const size_t count = std::getenv("INGOT_LONG_TESTS") != nullptr ? 200 : 20;
   std::mt19937_64 generator(23);
   std::vector<KernelSource> sources;
   const int64_t rows[] = {1, 1, 2, 5, 7}, columns[] = {8, 16, 33, 100, 129}, depths[] = {64, 65, 128, 300, 700};
