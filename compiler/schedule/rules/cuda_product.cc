@@ -32,14 +32,24 @@ class StepFinder : public PrimVisitor {
   const PrimVar& var_;
 };
 
-bool MovesAlong(const BufferLoadNode& load, const PrimVar& var) {
-  return std::ranges::any_of(load.indices, [&](const PrimExpr& index) { return UsesVar(index, var); });
+// Where a factor is read, in simple terms: what has no effect is not there.
+using Places = std::vector<PrimExpr>;
+Places PlacesOf(const BufferLoadNode& load, const BlockSite& site) {
+  arith::Analyzer analyzer;
+  for (const IterVar& iter : site.block().iter_vars) analyzer.Bind(iter->var, iter->domain);
+  Places places;
+  for (const PrimExpr& index : load.indices) places.push_back(analyzer.Simplify(index));
+  return places;
 }
 
-// The greatest number of values of the iteration through which the load stands still; 1: it moves with each.
-int64_t StepOf(const BufferLoadNode& load, const IterVarNode& iter) {
+bool MovesAlong(const Places& places, const PrimVar& var) {
+  return std::ranges::any_of(places, [&](const PrimExpr& index) { return UsesVar(index, var); });
+}
+
+// The greatest number of values of the iteration through which the factor stands still; 1: it moves with each.
+int64_t StepOf(const Places& places, const IterVarNode& iter) {
   StepFinder finder(iter.var);
-  for (const PrimExpr& index : load.indices) finder.VisitPrim(index);
+  for (const PrimExpr& index : places) finder.VisitPrim(index);
   for (const int64_t step : finder.steps) {
     arith::Analyzer analyzer;
     if (!analyzer.ProveDivisible(iter.domain.extent, step)) continue;
@@ -47,7 +57,7 @@ int64_t StepOf(const BufferLoadNode& load, const IterVarNode& iter) {
     analyzer.Bind(quotient, Range{Int64(0), analyzer.Simplify(FloorDiv(iter.domain.extent, Int64(step)))});
     analyzer.Bind(rest, Range{Int64(0), Int64(step)});
     const PrimExpr value = PrimExpr(quotient) * step + PrimExpr(rest);
-    const bool stands_still = std::ranges::none_of(load.indices, [&](const PrimExpr& index) {
+    const bool stands_still = std::ranges::none_of(places, [&](const PrimExpr& index) {
       return UsesVar(analyzer.Simplify(Substitute(index, {{iter.var, value}})), rest);
     });
     if (stands_still) return step;
@@ -126,14 +136,12 @@ Match<CudaProduct> FindCudaProduct(const BlockSite& site) {
   const BufferLoadNode &first = *(*factors)[0], &second = *(*factors)[1];
   if (ReadsElements(first) || ReadsElements(second))
     return Declined{"one of its factors is read at places from a table"};
+  const Places of_one = PlacesOf(first, site), of_other = PlacesOf(second, site);
   const auto& iters = site.block().iter_vars;
   CudaProduct p;
   std::vector<ProductAxis> of_first, of_second, of_none;
   const auto add = [&](int iter, int64_t part, bool in_first, bool in_second) {
-    std::vector<ProductAxis>& axes = in_first && in_second ? p.batch
-                                     : in_first            ? of_first
-                                     : in_second           ? of_second
-                                                           : of_none;
+    std::vector<ProductAxis>& axes = in_first && in_second ? p.batch : in_first ? of_first : of_second;
     axes.push_back({iter, part});
   };
   // Axes of the result in its order; those of one value that it does not have come last.
@@ -147,12 +155,15 @@ Match<CudaProduct> FindCudaProduct(const BlockSite& site) {
   }
   for (const int i : order) {
     const IterVarNode& iter = *iters[static_cast<size_t>(i)];
-    const bool in_first = MovesAlong(first, iter.var), in_second = MovesAlong(second, iter.var);
-    const int64_t step_of_first = in_first && in_second ? StepOf(first, iter) : 1;
-    const int64_t step_of_second = in_first && in_second ? StepOf(second, iter) : 1;
+    const bool in_first = MovesAlong(of_one, iter.var), in_second = MovesAlong(of_other, iter.var);
+    const int64_t step_of_first = in_first && in_second ? StepOf(of_one, iter) : 1;
+    const int64_t step_of_second = in_first && in_second ? StepOf(of_other, iter) : 1;
+    if (step_of_first > 1 && step_of_second > 1) return Declined{"both of its factors are read in steps"};
     const int64_t step = step_of_first > 1 ? step_of_first : step_of_second;
     if (ConstantExtent(iter) == 1) {
       of_none.push_back({i, 0});
+    } else if (!in_first && !in_second) {
+      return Declined{"its factors are the same for all results along an axis"};
     } else if (step == 1) {
       add(i, 0, in_first, in_second);
     } else {
@@ -162,7 +173,7 @@ Match<CudaProduct> FindCudaProduct(const BlockSite& site) {
   }
   for (const int i : ReduceIters(site)) {
     const IterVarNode& iter = *iters[static_cast<size_t>(i)];
-    if (ConstantExtent(iter) != 1 && (!MovesAlong(first, iter.var) || !MovesAlong(second, iter.var))) {
+    if (ConstantExtent(iter) != 1 && (!MovesAlong(of_one, iter.var) || !MovesAlong(of_other, iter.var))) {
       return Declined{"one of its factors is the same for all summands"};
     }
     p.sum.push_back({i, 0});
