@@ -15,7 +15,7 @@ namespace ingot::schedule {
 namespace {
 
 constexpr int64_t kThreadsOfWindows = 8 * kCudaWarpThreads;
-constexpr int64_t kMostUnrolledTaps = 32;
+constexpr int64_t kMostTapsAtOnce = 32;
 
 }  // namespace
 
@@ -48,14 +48,14 @@ std::vector<BlockName> ApplyCudaWindows(Schedule& s, const BlockSite& site, cons
     (Reduces(below, inner) ? reducing : spatial).push_back(inner.loop);
     if (!Reduces(below, inner) || !s.status().ok()) continue;
     const auto count = ir::AsConstInt(s.Loop(inner.loop).loop->extent);
-    taps = count && taps <= kMostUnrolledTaps && *count <= kMostUnrolledTaps ? taps * *count : kMostUnrolledTaps + 1;
+    taps = count && taps <= kMostTapsAtOnce && *count <= kMostTapsAtOnce ? taps * *count : kMostTapsAtOnce + 1;
   }
   if (!reducing.empty()) {
     std::vector<LoopRV> order = spatial;
     order.insert(order.end(), reducing.begin(), reducing.end());
     if (order.size() > 1) s.Reorder(order);
     s.DecomposeReduction(reduction, reducing.front());
-    if (taps <= kMostUnrolledTaps) {
+    if (taps <= kMostTapsAtOnce) {
       for (const LoopRV loop : reducing) s.Unroll(loop);
     }
   }
