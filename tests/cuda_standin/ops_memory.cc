@@ -188,16 +188,30 @@ void CopyAsync(Warp& w, const Instruction& i, uint32_t mask) {
   if (!w.Addresses(i, i.r[0], i.address_is_64, i.offset, mask, to)) return;
   if (!w.Addresses(i, i.r[1], i.address2_is_64, i.offset2, mask, from)) return;
   if (!w.Locate(i, Space::kShared, Warp::Access::kWrite, mask, static_cast<int>(size), to, targets)) return;
+  uint32_t reads[kLanes] = {}, whole = 0;
+  for (uint32_t left = mask; left != 0; left &= left - 1) {
+    const int lane = std::countr_zero(left);
+    reads[lane] = size;
+    if (i.r[3] != 0) {
+      if ((w.Computed(i.r[3]) >> lane & 1) == 0) return w.Fail(lane, "the size of a copy was never computed");
+      reads[lane] = w.Lanes<uint32_t>(i.r[3])[lane];
+      if (reads[lane] > size) return w.Fail(lane, "cp.async reads more than it copies");
+    }
+    if ((from[lane] & (size - 1)) != 0) return w.Fail(lane, "misaligned: the source of cp.async");
+    whole |= reads[lane] == size ? 1u << lane : 0;
+  }
+  if (whole != 0 && !w.Locate(i, Space::kGlobal, Warp::Access::kRead, whole, static_cast<int>(size), from, sources)) {
+    return;
+  }
   for (uint32_t left = mask; left != 0; left &= left - 1) {
     const int lane = std::countr_zero(left);
     AsyncCopy copy{lane, 0, static_cast<int64_t>(to[lane]), size, {}};
-    uint32_t read = size;
-    if (i.r[3] != 0) {
-      if ((w.Computed(i.r[3]) >> lane & 1) == 0) return w.Fail(lane, "the size of a copy was never computed");
-      read = w.Lanes<uint32_t>(i.r[3])[lane];
-      if (read > size) return w.Fail(lane, "cp.async reads more than it copies");
+    if ((whole >> lane & 1) != 0) {
+      std::memcpy(copy.data, sources[lane], size);
+      w.IssueCopy(copy);
+      continue;
     }
-    if ((from[lane] & (size - 1)) != 0) return w.Fail(lane, "misaligned: the source of cp.async");
+    const uint32_t read = reads[lane];
     // What is not read may lie outside; the part that is read is checked in pieces of one byte's alignment.
     for (uint32_t k = 0; k < read;) {
       const uint32_t piece = read - k >= 4 ? 4 : 1;
