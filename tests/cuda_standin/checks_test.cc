@@ -146,6 +146,21 @@ TEST_CASE("ptx checks: limits of launches and modules") {
   CHECK_FALSE(machine.Launch(module, "k", {{1, 1, 1}, {64, 1, 1}}, Arguments()).ok());
   CHECK_FALSE(machine.Launch(module, "k", {{1, 1, 1}, {64, 1, 1}}, Arguments().Add(int64_t{1})).ok());
   CHECK(machine.Launch(module, "none", {}, Arguments()).status().code() == StatusCode::kNotFound);
+  // A kernel has the module's variables that it names, and where it calls functions, all of them.
+  const std::string several =
+      ".version 7.8\n.target sm_80\n.address_size 64\n.shared .align 16 .b8 a[32768];\n.shared .align 16 .b8 "
+      "b[16384];\n"
+      ".func f() { ret; }\n.entry k(.param .u32 n) { .reg .b32 %r<2>; mov.u32 %r1, a; ret; }\n"
+      ".entry calls(.param .u32 n) { call f; ret; }\n";
+  const ModuleId shared = machine.LoadModule(several).value();
+  CHECK(machine.Facts(shared, "k")->static_shared_bytes == 32768);
+  CHECK(machine.Facts(shared, "calls")->static_shared_bytes == 49152);
+  const auto launch = [&](const char* name, int64_t bytes) {
+    return machine.Launch(shared, name, {{1, 1, 1}, {32, 1, 1}, bytes}, Arguments().Add(1)).ok();
+  };
+  CHECK(launch("k", 16384));
+  CHECK_FALSE(launch("k", 16385));
+  CHECK_FALSE(launch("calls", 1));
   for (const char* target : {"sm_90", "sm_90a"}) {
     std::string newer = kernel;
     newer.replace(newer.find("sm_80"), 5, target);

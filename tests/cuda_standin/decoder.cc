@@ -317,6 +317,7 @@ class Decoder {
       const auto found = symbols_.module_variables.find(operand.name);
       if (found == symbols_.module_variables.end()) return Fail(StrCat({"no variable ", operand.name}));
       *address = found->second;
+      program_.named_variables.insert(found->first);
       return true;
     }
     const Variable& variable = function_.variables[static_cast<size_t>(operand.index)];

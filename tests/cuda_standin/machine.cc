@@ -44,6 +44,24 @@ struct Machine::LoadedModule {
     const Program& program = programs[static_cast<size_t>(index->second)];
     return program.function != nullptr && program.function->is_entry ? &program : nullptr;
   }
+
+  // What the kernel has of shared memory before any is asked for: the variables that it names, or all of them where it
+  // calls functions.
+  int64_t StaticSharedBytes(const Program& kernel) const {
+    const auto calls = [](const Instruction& instruction) { return instruction.flow == Flow::kCall; };
+    if (std::ranges::any_of(kernel.instructions, calls)) return layout.static_bytes;
+    int64_t bytes = 0;
+    const auto add = [&](const ptx::Variable& variable) {
+      bytes = AlignedTo(bytes, variable.align) + variable.size_bytes;
+    };
+    for (const ptx::Variable& variable : module.variables) {
+      if (variable.space == Space::kShared && kernel.named_variables.contains(variable.name)) add(variable);
+    }
+    for (const ptx::Variable& variable : kernel.function->variables) {
+      if (variable.space == Space::kShared) add(variable);
+    }
+    return bytes;
+  }
 };
 
 int SpecialRegisterNumber(std::string_view name) {
@@ -239,7 +257,7 @@ Result<KernelFacts> Machine::Facts(ModuleId module, std::string_view kernel) con
   facts.name = kernel;
   for (int k = 0; k < function->num_params; ++k)
     facts.param_sizes.push_back(function->variables[static_cast<size_t>(k)].size_bytes);
-  facts.static_shared_bytes = loaded->layout.static_bytes;
+  facts.static_shared_bytes = loaded->StaticSharedBytes(program);
   facts.local_bytes = program.local_bytes;
   facts.max_threads = limits_->threads_per_block;
   for (const int64_t* sizes : {function->max_threads, function->required_threads}) {
@@ -290,7 +308,7 @@ Status Machine::CheckLaunch(const LoadedModule& module, const Program& program, 
                           : threads <= limit[0] * limit[1] * limit[2];
     if (!fits) return refuse({threads, " threads in a block, which .maxntid or .reqntid forbids"});
   }
-  const int64_t statics = module.layout.static_bytes, shared = statics + config.shared_bytes;
+  const int64_t statics = module.StaticSharedBytes(program), shared = statics + config.shared_bytes;
   if (config.shared_bytes < 0 || statics > limits_->shared_bytes_default)
     return refuse({statics, " bytes of static shared memory"});
   const int64_t allowed =

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -74,7 +75,8 @@ struct Program {
   int64_t param_bytes = 0;  // parameters and those of the calls that it makes
   std::vector<int64_t> variable_offsets;
   int64_t local_bytes = 0;
-  std::vector<int32_t> block_starts;  // of the basic blocks
+  std::set<std::string> named_variables;  // of the module
+  std::vector<int32_t> block_starts;      // of the basic blocks
 };
 
 // Where an immediate post-dominator is the end of the function, it is the number of its instructions.
