@@ -138,7 +138,11 @@ class CudaDevice final : public Device {
   std::string lost_;         // what lost the context; empty while it is alive
   std::mutex launch_mutex_;  // of what follows
   CudaLaunchQueue queue_;
-  std::map<CudaFunction, std::string> kernels_;
+  struct Kernel {
+    std::string name;
+    int64_t allowed_shared = 0;  // bytes beside those of its own variables
+  };
+  std::map<CudaFunction, Kernel> kernels_;
   Status failure_;  // of a flush that nobody was told of
   int64_t num_launches_ = 0;
   LaunchMark marks_[2];
@@ -191,7 +195,8 @@ Status CudaDevice::Check(CudaResult result, const char* call) {
 Status CudaDevice::Usable() {
   std::lock_guard lock(mutex_);
   if (lost_.empty()) return Status();
-  return Status(StatusCode::kFailed, {"cuda:", index_, ": the context was lost: ", lost_, "; no process that met such a fault can use the GPU again"});
+  return Status(StatusCode::kFailed, {"cuda:", index_, ": the context was lost: ", lost_,
+                                      "; no process that met such a fault can use the GPU again"});
 }
 
 Status CudaDevice::Initialize(int64_t kept_bytes) {
@@ -459,18 +464,20 @@ Status CudaDevice::LaunchKernel(void* kernel, const LaunchConfig& config, std::s
   if (config.shared_bytes < 0 || config.shared_bytes > max_shared_bytes_) {
     return Refuse(function, {"a launch with ", config.shared_bytes, " bytes of shared memory, of ", max_shared_bytes_});
   }
-  constexpr int64_t kAlwaysAllowed = 48 << 10;
+  // The kernel may have variables in shared memory, too, with which any size would be more than is always allowed.
+  int64_t& allowed_shared = kernels_[function].allowed_shared;
   const bool is_default = stream.handle == nullptr;
-  if (is_default && config.shared_bytes <= kAlwaysAllowed && !queue_.IsFull()) {
+  if (is_default && config.shared_bytes <= allowed_shared && !queue_.IsFull()) {
     queue_.Add(function, config, buffers, ints);
     return Status();
   }
   const CurrentContext current(*driver_, context_);
   INGOT_RETURN_IF_ERROR(Check(current.result(), "cuCtxPushCurrent"));
-  if (config.shared_bytes > kAlwaysAllowed) {
+  if (config.shared_bytes > allowed_shared) {
     const auto bytes = static_cast<int>(config.shared_bytes);
     INGOT_RETURN_IF_ERROR(Named(
         function, Check(driver_->FuncSetAttribute(function, kCudaFuncMaxDynamicShared, bytes), "cuFuncSetAttribute")));
+    allowed_shared = config.shared_bytes;
   }
   if (!is_default || queue_.IsFull()) INGOT_RETURN_IF_ERROR(FlushLocked(current));
   queue_.Add(function, config, buffers, ints);
@@ -484,12 +491,12 @@ Status CudaDevice::Refuse(CudaFunction kernel, Text why) const {
 Status CudaDevice::Named(CudaFunction kernel, Status status) const {
   const auto name = kernels_.find(kernel);
   if (status.ok() || name == kernels_.end()) return status;
-  return std::move(status).WithContext({"kernel \"", name->second, "\""});
+  return std::move(status).WithContext({"kernel \"", name->second.name, "\""});
 }
 
 void CudaDevice::AddKernel(CudaFunction kernel, std::string_view name) {
   std::lock_guard lock(launch_mutex_);
-  kernels_[kernel] = name;
+  kernels_[kernel].name = name;
 }
 
 void CudaDevice::RemoveKernels(const CurrentContext& current, std::span<const CudaFunction> kernels) {
