@@ -70,6 +70,10 @@ void CpuKernelEmitter::EmitIndependentLoop(const ir::ForNode& loop) {
   loops_.Emit(loop);
 }
 
+void CpuKernelEmitter::EmitDeviceLoop(const ir::ForNode& loop) {
+  status_.Unsupported("loop \"" + loop.var->name + "\" is annotated for another device");
+}
+
 std::optional<Storage> CpuKernelEmitter::Allocate(const ir::Buffer& buffer) {
   return allocations_.Allocate(buffer, loops_.in_task());
 }

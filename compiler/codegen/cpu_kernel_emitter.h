@@ -34,6 +34,7 @@ class CpuKernelEmitter final : private TargetStatements {
 
  private:
   void EmitIndependentLoop(const ir::ForNode& loop) override;
+  void EmitDeviceLoop(const ir::ForNode& loop) override;
   std::optional<Storage> Allocate(const ir::Buffer& buffer) override;
 
   llvm::Function* AddKernel();

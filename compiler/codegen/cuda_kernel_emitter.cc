@@ -7,11 +7,12 @@
 #include <utility>
 
 #include "compiler/codegen/bind_buffers.h"
+#include "compiler/schedule/device_loops.h"
 
 namespace ingot::codegen {
 namespace {
 
-constexpr unsigned kGlobalMemory = 1, kSharedMemory = 3;  // NVPTX's address spaces
+constexpr unsigned kGlobalMemory = 1;  // NVPTX's address space
 constexpr uint64_t kSharedAlignment = 16;
 // The failure record, in bytes.
 constexpr uint64_t kFailureA = 8, kFailureB = 16;
@@ -35,7 +36,9 @@ CudaKernelEmitter::CudaKernelEmitter(llvm::Module& module, const KernelSource& s
       memory_(function_, symbol, target),
       exprs_(function_, status_, memory_, *this, source.description),
       stmts_(function_, status_, memory_, exprs_, *this, *this, source.description),
-      allocations_(function_, status_, memory_, exprs_, *this, target) {}
+      allocations_(function_, status_, memory_, exprs_, *this, target),
+      tiles_(function_, status_, memory_, exprs_),
+      target_(target) {}
 
 Result<DimCode> CudaKernelEmitter::Emit() {
   llvm::Function* kernel = AddKernel();
@@ -103,24 +106,53 @@ void CudaKernelEmitter::EmitIndependentLoop(const ir::ForNode& loop) {
   }
   llvm::IRBuilderBase& b = function_.instructions();
   const bool ends = launch_.has_barriers && loop.thread_tag.starts_with("threadIdx") && waiting_ == nullptr;
-  const llvm::FunctionCallee read = function_.module().getOrInsertFunction(
-      RegisterOf(loop.thread_tag), llvm::FunctionType::get(b.getInt32Ty(), false));
-  exprs_.Bind(loop.var.get(), b.CreateZExt(b.CreateCall(read), b.getInt64Ty(), loop.var->name));
-  exprs_.SetRange(loop.var, ir::Range{loop.min, loop.extent});
+  BindThread(loop);
   llvm::BasicBlock* behind = ends ? function_.NewBlock("behind") : nullptr;
   if (ends) waiting_ = behind;
   const bool could_fail = std::exchange(can_fail_, false);
+  const ir::ForNode* around = loop.thread_tag == "threadIdx.x" ? std::exchange(threads_, &loop) : threads_;
   ++thread_depth_;
   stmts_.Emit(loop.body);
   --thread_depth_;
+  threads_ = around;
   const bool can_fail_here = can_fail_;
   can_fail_ |= could_fail;
   if (!ends) return;
   waiting_ = nullptr;
   b.CreateBr(behind);
   b.SetInsertPoint(behind);
-  // A thread that failed goes no further.
-  if (can_fail_here || launch_.waits.contains(loop.var.get())) EmitBarrier();
+  // A thread that failed goes no further. In a pipeline threads wait once for all of its loops.
+  if (!in_pipeline_ && (can_fail_here || launch_.waits.contains(loop.var.get()))) EmitBarrier();
+}
+
+// The loop's variable is the number of the thread, or of the block.
+void CudaKernelEmitter::BindThread(const ir::ForNode& loop) {
+  llvm::IRBuilderBase& b = function_.instructions();
+  const llvm::FunctionCallee read = function_.module().getOrInsertFunction(
+      RegisterOf(loop.thread_tag), llvm::FunctionType::get(b.getInt32Ty(), false));
+  exprs_.Bind(loop.var.get(), b.CreateZExt(b.CreateCall(read), b.getInt64Ty(), loop.var->name));
+  exprs_.SetRange(loop.var, ir::Range{loop.min, loop.extent});
+}
+
+void CudaKernelEmitter::EmitDeviceLoop(const ir::ForNode& loop) {
+  if (const ir::AttrValue* stages = loop.annotations.Find(schedule::kPipelineStages)) {
+    const int64_t* number = stages->get<int64_t>();
+    return EmitPipeline(loop, number != nullptr ? *number : 0);
+  }
+  const bool has_one_axis = ir::IsConstInt(launch_.extents[4], 1) && ir::IsConstInt(launch_.extents[5], 1);
+  if (threads_ == nullptr || !has_one_axis) {
+    return status_.Unsupported("loop \"" + loop.var->name + "\" is in no loop over threads of one axis");
+  }
+  if (loop.annotations.Find(schedule::kWarpProduct) != nullptr) {
+    const std::optional<CudaTiles::Product> product = tiles_.MatchProduct(loop, *threads_);
+    for (int64_t step = 0; product && step < product->steps; ++step) {
+      tiles_.LoadStep(*product, step);
+      tiles_.MultiplyStep(*product, step);
+    }
+    return;
+  }
+  if (loop.annotations.Find(schedule::kChunkCopy) != nullptr) return tiles_.EmitCopy(loop, in_pipeline_);
+  status_.Unsupported("loop \"" + loop.var->name + "\" has an annotation that means nothing");
 }
 
 // All threads of the block wait for each other. A thread that failed could not leave before: it says so here, and all of
@@ -164,10 +196,11 @@ std::optional<Storage> CudaKernelEmitter::Allocate(const ir::Buffer& buffer) {
   if (buffer->scope != "shared") return allocations_.Allocate(buffer, thread_depth_ > 0);
   uint64_t count = 1;
   for (const ir::PrimExpr& extent : buffer->shape) count *= static_cast<uint64_t>(*ir::AsConstInt(extent));
+  static_shared_bytes_ += static_cast<int64_t>(count) * ((buffer->dtype.bits + 7) / 8);
   auto* type = llvm::ArrayType::get(Numeric(function_.instructions()).MemoryType(buffer->dtype), count);
   auto* variable = new llvm::GlobalVariable(
       function_.module(), type, /*isConstant=*/false, llvm::GlobalValue::InternalLinkage, llvm::UndefValue::get(type),
-      symbol_ + "$" + buffer->name, nullptr, llvm::GlobalValue::NotThreadLocal, kSharedMemory);
+      symbol_ + "$" + buffer->name, nullptr, llvm::GlobalValue::NotThreadLocal, kCudaSharedMemory);
   variable->setAlignment(llvm::Align(kSharedAlignment));
   return Storage{variable, memory_.scopes().Add(buffer->name), kSharedAlignment};
 }

@@ -17,6 +17,7 @@
 #include "compiler/codegen/allocations.h"
 #include "compiler/codegen/codegen.h"
 #include "compiler/codegen/cuda_launches.h"
+#include "compiler/codegen/cuda_tiles.h"
 #include "compiler/codegen/expr_emitter.h"
 #include "compiler/codegen/function_builder.h"
 #include "compiler/codegen/kernel_status.h"
@@ -33,9 +34,12 @@ class CudaKernelEmitter final : private TargetStatements, private KernelRuntime 
 
   // Returns the workspace in bytes, over the kernel's integer arguments. To be called once.
   Result<DimCode> Emit();
+  // What a block has to be given of shared memory when it is launched, besides its variables there.
+  int64_t shared_bytes() const { return shared_bytes_; }
 
  private:
   void EmitIndependentLoop(const ir::ForNode& loop) override;
+  void EmitDeviceLoop(const ir::ForNode& loop) override;
   std::optional<Storage> Allocate(const ir::Buffer& buffer) override;
   void FailIf(llvm::Value* condition, int32_t code, llvm::Value* a, llvm::Value* b) override;
   void CallExternal(size_t index, llvm::ArrayRef<llvm::Value*> buffers, llvm::ArrayRef<llvm::Value*> ints) override;
@@ -44,7 +48,11 @@ class CudaKernelEmitter final : private TargetStatements, private KernelRuntime 
   llvm::Function* AddKernel();
   void LimitThreads(llvm::Function* kernel);
   void BindArguments(llvm::Function* kernel);
+  void BindThread(const ir::ForNode& loop);
   void EmitBarrier();
+  // cuda_pipeline.cc
+  void EmitPipeline(const ir::ForNode& loop, int64_t stages);
+  llvm::Value* DynamicShared(int64_t bytes);
   void SimplifyBarriers();
   llvm::Value* HasFailed();
 
@@ -58,7 +66,12 @@ class CudaKernelEmitter final : private TargetStatements, private KernelRuntime 
   ExprEmitter exprs_;
   StmtEmitter stmts_;
   Allocations allocations_;
-  int thread_depth_ = 0;  // of thread-bound loops around what is being emitted
+  CudaTiles tiles_;
+  const Target& target_;
+  int thread_depth_ = 0;                  // of thread-bound loops around what is being emitted
+  const ir::ForNode* threads_ = nullptr;  // the loop over threadIdx.x around it
+  bool in_pipeline_ = false;
+  int64_t static_shared_bytes_ = 0, shared_bytes_ = 0;
   // Of a launch with barriers: where the loop over the block's threads that is being emitted ends (null: outside of
   // one), the barriers so far with the branches on what they found, and whether a thread may fail between them.
   struct Barrier {

@@ -46,6 +46,7 @@ class ExprEmitter {
   // Binds a scalar parameter to the value in the low bytes of an i64.
   void BindWord(const ir::PrimVarNode& variable, llvm::Value* word);
   void SetRange(const ir::PrimVar& variable, const ir::Range& range) { analyzer_.Bind(variable, range); }
+  arith::Analyzer& analyzer() { return analyzer_; }          // which knows the ranges
   llvm::Value* Find(const ir::PrimVarNode* variable) const;  // null: not bound
   // For a function inside of another one, which sees none of the other's values.
   VariableMap ExchangeVariables(VariableMap variables);

@@ -52,11 +52,13 @@ Result<PtxKernel> EmitKernel(const KernelSource& source, const Target& target, l
     if (module.getFunction(entries.back()) != nullptr) {
       return Status(StatusCode::kInvalidArgument, "two entries are named \"" + entries.back() + "\"");
     }
-    PtxLaunch made{entries.back(), {}, {}};
+    PtxLaunch made{entries.back(), {}, {}, 0};
     INGOT_ASSIGN_OR_RETURN(made.grid, SizesOf(launch, 0, ints));
     INGOT_ASSIGN_OR_RETURN(made.block, SizesOf(launch, 3, ints));
     // Every launch repeats all allocations, so each has the same workspace.
-    INGOT_ASSIGN_OR_RETURN(kernel.workspace, CudaKernelEmitter(module, source, launch, entries.back(), target).Emit());
+    CudaKernelEmitter emitter(module, source, launch, entries.back(), target);
+    INGOT_ASSIGN_OR_RETURN(kernel.workspace, emitter.Emit());
+    made.shared_bytes = emitter.shared_bytes();
     kernel.launches.push_back(std::move(made));
   }
   return kernel;
@@ -123,7 +125,7 @@ Result<PtxImage> CompilePtx(std::span<const KernelSource> sources, const Target&
   }
   image.ptx = EmitLastAssembly(module, *machine);
   // A call of a library that LLVM thought of; nothing would define it.
-  const size_t undefined = image.ptx.find(".extern");
+  const size_t undefined = image.ptx.find(".extern .func");
   if (undefined == std::string::npos) return image;
   return Status(StatusCode::kUnsupportedModel,
                 "the kernels need what nothing defines: " +

@@ -19,6 +19,7 @@ namespace ingot::codegen {
 struct PtxLaunch {
   std::string entry;
   std::array<DimCode, 3> grid, block;
+  int64_t shared_bytes = 0;  // of a block, besides the variables that the code has there
 };
 struct PtxKernel {
   std::string name;

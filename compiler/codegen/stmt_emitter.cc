@@ -205,7 +205,7 @@ void StmtEmitter::EmitIf(const ir::IfStmtNode& node) {
 void StmtEmitter::EmitFor(const ir::ForNode& loop) {
   switch (loop.for_kind) {
     case ir::ForKind::kSerial:
-      return EmitSerialFor(loop);
+      return loop.annotations.empty() ? EmitSerialFor(loop) : target_.EmitDeviceLoop(loop);
     case ir::ForKind::kParallel:
     case ir::ForKind::kThreadBinding:
       return target_.EmitIndependentLoop(loop);

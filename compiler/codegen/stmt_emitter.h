@@ -22,6 +22,8 @@ class TargetStatements {
   virtual ~TargetStatements() = default;
   // A loop whose iterations are independent of each other: parallel, or bound to the threads of a device.
   virtual void EmitIndependentLoop(const ir::ForNode& loop) = 0;
+  // A serial loop with an annotation, which the target gives instructions of its own (schedule/device_loops.h).
+  virtual void EmitDeviceLoop(const ir::ForNode& loop) = 0;
   // The memory of a buffer that the kernel allocates; null after a failure.
   virtual std::optional<Storage> Allocate(const ir::Buffer& buffer) = 0;
 };
@@ -32,6 +34,7 @@ class StmtEmitter {
               KernelRuntime& runtime, TargetStatements& target, const KernelDescription& description);
 
   void Emit(const ir::Stmt& stmt);
+  void EmitSerialFor(const ir::ForNode& loop);  // whatever its annotations
 
  private:
   void EmitSeq(const ir::SeqNode& seq);
@@ -40,7 +43,6 @@ class StmtEmitter {
   void EmitStore(const ir::BufferStoreNode& store);
   void EmitIf(const ir::IfStmtNode& node);
   void EmitFor(const ir::ForNode& loop);
-  void EmitSerialFor(const ir::ForNode& loop);
   void EmitWhile(const ir::WhileNode& loop);
   void EmitAllocate(const ir::AllocateNode& allocate);
   void EmitAssert(const ir::AssertStmtNode& node);

@@ -104,7 +104,7 @@ Status AddCudaVariants(const std::vector<NamedPrimFunc>& functions, const Target
         for (const auto& sizes : {launch.grid, launch.block}) {
           record.sizes.insert(record.sizes.end(), sizes.begin(), sizes.end());
         }
-        record.sizes.push_back(DimCode(0));  // bytes of shared memory
+        record.sizes.push_back(DimCode(launch.shared_bytes));
         kernel.launches.push_back(std::move(record));
       }
       kernel.variants.push_back({number, 0, "", 0});

@@ -4,6 +4,7 @@
 // rows that their writers asked for (storage_align); every loop starts at 0; loops and indices are int64. It comes
 // first, because all later passes work on loops.
 #include "compiler/ir/visitor.h"
+#include "compiler/schedule/device_loops.h"
 #include "compiler/schedule/region.h"
 #include "compiler/transform/tensor/passes.h"
 
@@ -85,7 +86,7 @@ class BlockLowerer : public StmtMutator {
     }
     ForNode copy = *loop;
     copy.body = MutateStmt(loop->body);
-    copy.annotations = {};
+    if (!has_threads_ || !schedule::IsDeviceLoop(*loop)) copy.annotations = {};
     const DataType dtype = loop->var->dtype;
     if (!IsConstInt(loop->min, 0) || dtype != DataType::Int(64)) {
       copy.var = MakePrimVar(loop->var->name);

@@ -12,7 +12,8 @@
 //                              outside of the loop. Its extent is the number of tasks: the schedule chose the grain, so
 //                              a task is worth a fork-join, and an extent of 1 runs on the caller.
 //                  No vectorized or unrolled loop, and a thread-bound one for CUDA alone: codegen/cuda_launches.h says
-//                  which. Annotations are empty.
+//                  which. Annotations are empty but for the one of schedule/device_loops.h that a serial loop for CUDA may
+//                  have.
 //   Allocate       buffer.scope "global": workspace, 64-byte aligned, extents constant or over the function's symbolic
 //                              variables alone; never inside a loop, If, Let or parallel loop: all of them stand
 //                              outermost, before any other statement, so the workspace is one formula;

@@ -12,6 +12,7 @@
 #include "compiler/ir/condition.h"
 #include "compiler/ir/fresh_copy.h"
 #include "compiler/ir/visitor.h"
+#include "compiler/schedule/device_loops.h"
 #include "compiler/schedule/region.h"
 #include "compiler/transform/tensor/passes.h"
 #include "compiler/transform/tensor/range_mutator.h"
@@ -163,7 +164,7 @@ class LoopPartitioner : public RangeMutator {
     analyzer_.Bind(loop->var, Range{loop->min, loop->extent});
     const Stmt mutated = StmtMutator::Mutate(loop);
     const auto* node = As<ForNode>(mutated);
-    if (node->for_kind != ForKind::kSerial) return mutated;
+    if (node->for_kind != ForKind::kSerial || schedule::IsDeviceLoop(*node)) return mutated;
     GuardCollector collector;
     collector.VisitStmt(node->body);
     if (collector.guards.empty()) return mutated;

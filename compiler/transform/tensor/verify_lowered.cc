@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "compiler/ir/visitor.h"
+#include "compiler/schedule/device_loops.h"
 #include "compiler/transform/tensor/lowered.h"
 #include "compiler/transform/tensor/passes.h"
 
@@ -40,7 +41,9 @@ class LoweredVerifier : public StmtVisitor {
     if (loop.for_kind != ForKind::kSerial && loop.for_kind != ForKind::kParallel && !is_thread) {
       Fail(name + " has a kind left");
     }
-    if (!loop.annotations.empty()) Fail(name + " has annotations");
+    const bool is_device_loop = target_.kind == Target::Kind::kCuda && loop.for_kind == ForKind::kSerial &&
+                                loop.annotations.items().size() == 1 && schedule::IsDeviceLoop(loop);
+    if (!loop.annotations.empty() && !is_device_loop) Fail(name + " has annotations");
     const bool outer = inside_parallel_;
     if (loop.for_kind == ForKind::kParallel && outer) Fail(name + " is parallel inside of a parallel loop");
     inside_parallel_ = outer || loop.for_kind == ForKind::kParallel;

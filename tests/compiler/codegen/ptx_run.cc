@@ -25,8 +25,11 @@ Result<ptx::LaunchConfig> ConfigOf(const PtxLaunch& launch, const std::vector<in
     INGOT_ASSIGN_OR_RETURN(config.grid[i], launch.grid[i].Evaluate(ints));
     INGOT_ASSIGN_OR_RETURN(config.block[i], launch.block[i].Evaluate(ints));
   }
+  config.shared_bytes = launch.shared_bytes;
   return config;
 }
+
+constexpr int64_t kMostSharedBytes = 99 << 10;  // of a block, on every architecture
 
 std::string PtxasPath() {
   for (const char* path : {"/usr/local/cuda/bin/ptxas", "/usr/bin/ptxas"}) {
@@ -72,7 +75,8 @@ Result<ptx::LaunchCounts> RunImage(const KernelSource& source, const PtxImage& i
   for (const PtxLaunch& launch : image.kernels[0].launches) {
     INGOT_ASSIGN_OR_RETURN(const ptx::LaunchConfig config, ConfigOf(launch, ints));
     if (std::ranges::find(config.grid, 0) != std::end(config.grid)) continue;
-    INGOT_ASSIGN_OR_RETURN(const ptx::LaunchCounts counts, machine.Launch(module, launch.entry, config, words));
+    INGOT_ASSIGN_OR_RETURN(const ptx::LaunchCounts counts,
+                           machine.Launch(module, launch.entry, config, words, kMostSharedBytes));
     all.warp_instructions += counts.warp_instructions;
     all.global_requests += counts.global_requests;
     all.global_sectors += counts.global_sectors;

@@ -1,0 +1,219 @@
+// A loop of kPipelineStages: tiles of several iterations are on their way to shared memory at once, and fragments of the
+// next step of a product to registers while the present one is multiplied.
+//
+//   for k in the first stages - 1 iterations:  copy the tiles of k to stage k; a group of copies ends
+//   wait for the first group, and for all threads; load the first step's fragments
+//   for k:
+//     for each step:
+//       load the fragments of the next step; the next one of the last step is the first one of the tiles of k + 1: before
+//         that, wait for their group, and for all threads
+//       first step: copy the tiles of k + stages - 1 to their stage, which all threads have read; a group ends
+//       multiply
+//   wait for all threads
+//
+// Stages are numbered modulo how many there are; each tile has a part of shared memory for each of them. Where the
+// iterations end there are empty groups in the place of copies. The copies stand between loads and products, since an
+// instruction that writes a register in which a copy has its address waits for the copy.
+#include <llvm/IR/IntrinsicsNVPTX.h>
+
+#include "compiler/codegen/cuda_kernel_emitter.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/schedule/device_loops.h"
+
+namespace ingot::codegen {
+
+using namespace ir;  // NOLINT
+
+namespace {
+
+constexpr int64_t kTileAlignment = 16;
+// What every architecture gives a block that asks for it.
+constexpr int64_t kMostSharedBytes = 99 << 10;
+
+// The iteration's tiles, the loops over threads that copy to them, and the one that multiplies them.
+struct PipelinedIteration {
+  std::vector<Buffer> tiles;
+  std::vector<Stmt> copies;
+  const ForNode *threads = nullptr, *product = nullptr;
+};
+
+bool IsOneOf(const std::vector<Buffer>& tiles, const PrimVar& data) {
+  return std::ranges::any_of(tiles, [&](const Buffer& tile) { return tile->data.same_as(data); });
+}
+
+// What a statement stores to, and whether it loads from anything but tiles and global memory.
+struct TileUses : StmtVisitor {
+  explicit TileUses(const std::vector<Buffer>& all) : tiles(all) {}
+  const std::vector<Buffer>& tiles;
+  bool stores_tiles = false, stores_others = false, stores_global = false, loads_tiles = false, loads_others = false;
+  using StmtVisitor::Visit;
+  void Visit(const BufferStoreNode& store) override {
+    (IsOneOf(tiles, store.buffer->data) ? stores_tiles : stores_others) = true;
+    stores_global |= store.buffer->scope == "global";
+    StmtVisitor::Visit(store);
+  }
+  void Visit(const BufferLoadNode& load) override {
+    loads_tiles |= IsOneOf(tiles, load.buffer->data);
+    loads_others |= load.buffer->scope != "global" && !IsOneOf(tiles, load.buffer->data);
+    StmtVisitor::Visit(load);
+  }
+};
+
+// Nothing where it is something else than copies from global memory and then one product, which stores to nothing there.
+std::optional<PipelinedIteration> ReadIteration(const ForNode& loop) {
+  PipelinedIteration iteration;
+  Stmt body = loop.body;
+  while (const auto* allocate = As<AllocateNode>(body)) {
+    if (allocate->buffer->scope != "shared") return std::nullopt;
+    iteration.tiles.push_back(allocate->buffer);
+    body = allocate->body;
+  }
+  const auto* seq = As<SeqNode>(body);
+  if (seq == nullptr) return std::nullopt;
+  for (const Stmt& part : seq->stmts) {
+    const auto* threads = As<ForNode>(part);
+    if (threads == nullptr || threads->thread_tag != "threadIdx.x" || iteration.threads != nullptr) return std::nullopt;
+    TileUses reader(iteration.tiles);
+    reader.VisitStmt(part);
+    if (reader.stores_tiles) {
+      if (reader.stores_others || reader.loads_tiles || reader.loads_others) return std::nullopt;
+      iteration.copies.push_back(part);
+      continue;
+    }
+    iteration.threads = threads;
+    iteration.product = As<ForNode>(threads->body);
+    const bool multiplies =
+        iteration.product != nullptr && iteration.product->annotations.Find(schedule::kWarpProduct) != nullptr;
+    if (!multiplies || reader.stores_global) return std::nullopt;
+  }
+  if (iteration.copies.empty() || iteration.threads == nullptr) return std::nullopt;
+  return iteration;
+}
+
+int64_t TileBytes(const Buffer& tile) {
+  int64_t bytes = (tile->dtype.bits + 7) / 8;
+  for (const PrimExpr& extent : tile->shape) bytes *= *AsConstInt(extent);
+  return (bytes + kTileAlignment - 1) / kTileAlignment * kTileAlignment;
+}
+
+}  // namespace
+
+// The first byte of shared memory that the launch gives the block.
+llvm::Value* CudaKernelEmitter::DynamicShared(int64_t bytes) {
+  shared_bytes_ += bytes;
+  if (shared_bytes_ + static_shared_bytes_ > kMostSharedBytes) {
+    status_.Unsupported("its blocks need " + std::to_string(shared_bytes_ + static_shared_bytes_) +
+                        " bytes of shared memory, of " + std::to_string(kMostSharedBytes));
+  }
+  const std::string name = symbol_ + "$shared";
+  if (llvm::GlobalVariable* found = function_.module().getGlobalVariable(name)) return found;
+  auto* variable = new llvm::GlobalVariable(
+      function_.module(), llvm::ArrayType::get(function_.instructions().getInt8Ty(), 0), /*isConstant=*/false,
+      llvm::GlobalValue::ExternalLinkage, nullptr, name, nullptr, llvm::GlobalValue::NotThreadLocal, kCudaSharedMemory);
+  variable->setAlignment(llvm::Align(kTileAlignment));
+  return variable;
+}
+
+void CudaKernelEmitter::EmitPipeline(const ForNode& loop, int64_t stages) {
+  llvm::IRBuilderBase& b = function_.instructions();
+  const std::optional<PipelinedIteration> iteration = ReadIteration(loop);
+  if (!iteration || stages < 2 || thread_depth_ == 0 || threads_ != nullptr || in_pipeline_) {
+    return status_.Unsupported("loop \"" + loop.var->name + "\" is none whose tiles can be copied ahead");
+  }
+  const int64_t ahead = stages - 1;
+  const auto number = [&](int64_t value) { return b.getInt64(static_cast<uint64_t>(value)); };
+  const auto call = [&](llvm::Intrinsic::ID id, llvm::ArrayRef<llvm::Value*> arguments) {
+    b.CreateCall(llvm::Intrinsic::getDeclaration(&function_.module(), id), arguments)->setConvergent();
+  };
+  BindThread(*iteration->threads);
+  const std::optional<CudaTiles::Product> product = tiles_.MatchProduct(*iteration->product, *iteration->threads);
+  if (!product) return;
+  if (product->steps % 2 != 0) return status_.Unsupported("a product that is pipelined has an odd number of steps");
+  const int64_t first_byte = shared_bytes_;
+  int64_t stage_bytes = 0;
+  for (const Buffer& tile : iteration->tiles) stage_bytes += TileBytes(tile);
+  llvm::Value* memory = DynamicShared(stage_bytes * stages);
+  std::vector<int> scopes;
+  for (const Buffer& tile : iteration->tiles) scopes.push_back(memory_.scopes().Add(tile->name));
+  const auto bind = [&](llvm::Value* k, llvm::Value* stage) {
+    exprs_.Bind(loop.var.get(), k);
+    llvm::Value* begin = b.CreateNSWAdd(b.CreateNSWMul(stage, number(stage_bytes)), number(first_byte));
+    int64_t place = 0;
+    for (size_t i = 0; i < iteration->tiles.size(); ++i) {
+      llvm::Value* base = b.CreateGEP(b.getInt8Ty(), memory, b.CreateNSWAdd(begin, number(place)));
+      memory_.Bind(iteration->tiles[i]->data.get(), {base, scopes[i], kTileAlignment});
+      place += TileBytes(iteration->tiles[i]);
+    }
+  };
+  llvm::Value* extent = exprs_.EmitWithoutOverflow(loop.extent);
+  if (status_.failed()) return;
+  exprs_.SetRange(loop.var, Range{loop.min, loop.extent});
+  in_pipeline_ = true;
+  // Emits what is done if there is an iteration k.
+  const auto if_any = [&](llvm::Value* k, const auto& emit) {
+    llvm::BasicBlock* some = function_.NewBlock("some");
+    llvm::BasicBlock* next = function_.NewBlock("next");
+    b.CreateCondBr(b.CreateICmpSLT(k, extent), some, next);
+    b.SetInsertPoint(some);
+    emit();
+    b.CreateBr(next);
+    b.SetInsertPoint(next);
+  };
+  const auto copy = [&](llvm::Value* k, llvm::Value* stage) {
+    if_any(k, [&] {
+      bind(k, stage);
+      for (const Stmt& part : iteration->copies) stmts_.Emit(part);
+    });
+    call(llvm::Intrinsic::nvvm_cp_async_commit_group, {});
+  };
+  // When the tiles of k are there, the groups behind theirs are on their way.
+  const auto load_first = [&](llvm::Value* k, llvm::Value* stage) {
+    if_any(k, [&] {
+      call(llvm::Intrinsic::nvvm_cp_async_wait_group, {b.getInt32(static_cast<uint32_t>(ahead - 1))});
+      EmitBarrier();
+      bind(k, stage);
+      tiles_.LoadStep(*product, 0);
+    });
+  };
+  for (int64_t k = 0; k < ahead; ++k) copy(number(k), number(k));
+  load_first(number(0), number(0));
+
+  llvm::BasicBlock* before = b.GetInsertBlock();
+  llvm::BasicBlock* head = function_.NewBlock("loop");
+  llvm::BasicBlock* body = function_.NewBlock("body");
+  llvm::BasicBlock* done = function_.NewBlock("endloop");
+  b.CreateBr(head);
+  b.SetInsertPoint(head);
+  llvm::PHINode* k = b.CreatePHI(b.getInt64Ty(), 2, loop.var->name);
+  llvm::PHINode* stage = b.CreatePHI(b.getInt64Ty(), 2, "stage");
+  llvm::PHINode* free_stage = b.CreatePHI(b.getInt64Ty(), 2, "free");
+  k->addIncoming(number(0), before);
+  stage->addIncoming(number(0), before);
+  free_stage->addIncoming(number(ahead), before);
+  b.CreateCondBr(b.CreateICmpSLT(k, extent), body, done);
+  b.SetInsertPoint(body);
+  llvm::Value* next = b.CreateNSWAdd(k, number(1));
+  llvm::Value* after = b.CreateNSWAdd(stage, number(1));
+  llvm::Value* following = b.CreateSelect(b.CreateICmpEQ(after, number(stages)), number(0), after);
+  for (int64_t step = 0; step < product->steps; ++step) {
+    if (step + 1 < product->steps) {
+      bind(k, stage);
+      tiles_.LoadStep(*product, step + 1);
+    } else {
+      load_first(next, following);
+    }
+    if (step == 0) copy(b.CreateNSWAdd(k, number(ahead)), free_stage);
+    tiles_.MultiplyStep(*product, step);
+  }
+  llvm::BasicBlock* last = b.GetInsertBlock();
+  free_stage->addIncoming(stage, last);
+  stage->addIncoming(following, last);
+  k->addIncoming(next, last);
+  b.CreateBr(head);
+  b.SetInsertPoint(done);
+  in_pipeline_ = false;
+  call(llvm::Intrinsic::nvvm_cp_async_wait_all, {});
+  EmitBarrier();
+}
+
+}  // namespace ingot::codegen

@@ -1,0 +1,449 @@
+// Which lane has which element of a fragment is the PTX manual's ("Matrix Fragments for mma.m16n8k16", "ldmatrix").
+#include "compiler/codegen/cuda_tiles.h"
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "compiler/arith/linear_bound.h"
+#include "compiler/ir/condition.h"
+#include "compiler/ir/structural.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/target/cuda.h"
+
+namespace ingot::codegen {
+
+using namespace ir;  // NOLINT
+
+namespace {
+
+constexpr int64_t kChunkBytes = 16;
+// Of mma.sync.m16n8k16; a matrix that ldmatrix loads has 8 rows of 8 elements.
+constexpr int64_t kRows = 16, kColumns = 8, kDepth = 16, kMatrix = 8;
+constexpr int64_t kLanesOfRow = 4, kColumnsOfLane = 2;
+
+llvm::CallInst* Call(llvm::IRBuilderBase& b, llvm::Intrinsic::ID id, llvm::ArrayRef<llvm::Type*> types,
+                     llvm::ArrayRef<llvm::Value*> arguments) {
+  llvm::Module& module = *b.GetInsertBlock()->getModule();
+  llvm::CallInst* call = b.CreateCall(llvm::Intrinsic::getDeclaration(&module, id, types), arguments);
+  call->setConvergent();
+  return call;
+}
+
+PrimExpr WithoutCasts(PrimExpr expr) {
+  while (const auto* cast = As<CastNode>(expr)) expr = cast->value;
+  return expr;
+}
+
+// The pairs of a set of places that lie `distance` apart, in ascending order of the lower one; nothing where one is left.
+std::optional<std::vector<int64_t>> LowerOfPairs(const std::map<int64_t, int64_t>& places, int64_t distance) {
+  std::vector<int64_t> lower;
+  std::map<int64_t, int64_t> left = places;
+  while (!left.empty()) {
+    const int64_t place = distance > 0 ? left.begin()->first : left.rbegin()->first;
+    left.erase(place);
+    if (left.erase(place + distance) == 0) return std::nullopt;
+    lower.push_back(place);
+  }
+  return lower;
+}
+
+}  // namespace
+
+CudaTiles::CudaTiles(FunctionBuilder& function, KernelStatus& status, MemoryAccess& memory, ExprEmitter& exprs)
+    : function_(function), status_(status), memory_(memory), exprs_(exprs), b_(function.instructions()), numeric_(b_) {}
+
+void CudaTiles::Fail(const std::string& what) { status_.Unsupported(what); }
+
+std::optional<CudaTiles::Place> CudaTiles::PlaceOf(const Buffer& buffer, const std::vector<PrimExpr>& indices,
+                                                   const std::vector<PrimVar>& vars, arith::Analyzer& analyzer) {
+  if (!buffer->strides.empty() || buffer->elem_offset) return std::nullopt;
+  PrimExpr element = Int64(0);
+  for (size_t d = 0; d < indices.size(); ++d) {
+    if (!AsConstInt(buffer->shape[d]) || !indices[d]->dtype.is_scalar()) return std::nullopt;
+    element = element * buffer->shape[d] + indices[d];
+  }
+  const std::optional<arith::LinearForm> linear = arith::DetectLinear(element, vars, analyzer);
+  if (!linear) return std::nullopt;
+  Place place{{}, analyzer.Simplify(linear->constant)};
+  for (const PrimExpr& coefficient : linear->coefficients) {
+    const auto step = AsConstInt(analyzer.Simplify(coefficient));
+    if (!step) return std::nullopt;
+    place.steps.push_back(*step);
+  }
+  return place;
+}
+
+std::optional<CudaTiles::Product> CudaTiles::MatchProduct(const ForNode& nest, const ForNode& threads) {
+  const auto no = [&](const char* what) -> std::optional<Product> {
+    Fail("loop \"" + nest.var->name + "\" is no product of tiles by a warp: " + what);
+    return std::nullopt;
+  };
+  const auto num_threads = AsConstInt(threads.extent);
+  if (!num_threads || *num_threads % kCudaWarpThreads != 0) return no("its threads are no whole warps");
+  arith::Analyzer analyzer;
+  analyzer.Bind(threads.var, Range{threads.min, threads.extent});
+  std::vector<PrimVar> vars;
+  std::vector<int64_t> extents;
+  Stmt stmt;
+  for (const ForNode* loop = &nest; loop != nullptr; loop = As<ForNode>(stmt)) {
+    const auto extent = AsConstInt(loop->extent);
+    if (!extent || loop->for_kind != ForKind::kSerial) return no("a loop of it is not serial, of constant extent");
+    analyzer.Bind(loop->var, Range{loop->min, loop->extent});
+    vars.push_back(loop->var);
+    extents.push_back(*extent);
+    stmt = loop->body;
+  }
+  const auto* store = As<BufferStoreNode>(stmt);
+  const auto* sum = store != nullptr ? As<BinaryNode>(store->value) : nullptr;
+  if (sum == nullptr || sum->op != BinaryOp::kAdd) return no("it stores no sum");
+  const auto is_own = [&](const PrimExpr& expr) {
+    const auto* load = As<BufferLoadNode>(expr);
+    return load != nullptr && load->buffer.same_as(store->buffer) &&
+           std::ranges::equal(load->indices, store->indices,
+                              [](const PrimExpr& x, const PrimExpr& y) { return StructuralEqual(x, y); });
+  };
+  if (!is_own(sum->a)) return no("it does not add to what it stores");
+  const auto* product = As<BinaryNode>(sum->b);
+  if (product == nullptr || product->op != BinaryOp::kMul) return no("it adds no product");
+  const auto *a = As<BufferLoadNode>(WithoutCasts(product->a)), *b = As<BufferLoadNode>(WithoutCasts(product->b));
+  if (a == nullptr || b == nullptr) return no("its factors are not elements of buffers");
+  const DataType dtype = a->buffer->dtype;
+  const bool takes_dtypes = (dtype == DataType::Float(16) || dtype == DataType::Bfloat16()) &&
+                            b->buffer->dtype == dtype && store->buffer->dtype == DataType::Float(32) &&
+                            product->dtype == DataType::Float(32);
+  if (!takes_dtypes) return no("there is no matrix instruction for its dtypes");
+  if (store->buffer->scope != "local") return no("its sums are not the thread's own");
+
+  const auto c_place = PlaceOf(store->buffer, store->indices, vars, analyzer);
+  auto a_place = PlaceOf(a->buffer, a->indices, vars, analyzer);
+  auto b_place = PlaceOf(b->buffer, b->indices, vars, analyzer);
+  if (!c_place || !a_place || !b_place) return no("an access is not linear");
+  const auto c_first = AsConstInt(c_place->first);
+  if (!c_first) return no("the places of its sums are not constant");
+
+  // Loops by what they move. The first factor is that of the rows, whose elements the lanes have by fours.
+  const auto first_of = [&](const Place& place, int64_t thread) {
+    return AsConstInt(analyzer.Simplify(Substitute(place.first, {{threads.var, Int64(thread)}}) -
+                                        Substitute(place.first, {{threads.var, Int64(0)}})));
+  };
+  if (first_of(*a_place, 1).value_or(-1) != 0) {
+    std::swap(a, b);
+    std::swap(a_place, b_place);
+  }
+  Product p;
+  p.a = a->buffer;
+  p.b = b->buffer;
+  p.c = store->buffer;
+  p.c_first = *c_first;
+  p.c_rows = p.c_columns = {{0, 0}};
+  int64_t depth = 0;
+  const auto spread = [](std::map<int64_t, int64_t>& places, int64_t extent, int64_t step, int64_t c_step) {
+    std::map<int64_t, int64_t> all;
+    for (const auto& [place, c] : places) {
+      for (int64_t i = 0; i < extent; ++i) all[place + i * step] = c + i * c_step;
+    }
+    const bool is_apart = all.size() == places.size() * static_cast<size_t>(extent);
+    places = std::move(all);
+    return is_apart;
+  };
+  for (size_t i = 0; i < vars.size(); ++i) {
+    const int64_t of_a = a_place->steps[i], of_b = b_place->steps[i], of_c = c_place->steps[i];
+    bool takes = true;
+    if (of_c == 0 && of_a != 0 && of_b != 0) {
+      takes = depth == 0;
+      depth = extents[i];
+      p.a_depth_step = of_a;
+      p.b_depth_step = of_b;
+    } else if (of_c != 0 && of_b == 0 && of_a != 0) {
+      takes = spread(p.c_rows, extents[i], of_a, of_c);
+    } else if (of_c != 0 && of_a == 0 && of_b != 0) {
+      takes = spread(p.c_columns, extents[i], of_b, of_c);
+    } else {
+      takes = false;
+    }
+    if (!takes) return no("one of its loops is of no kind that a product has");
+  }
+  if (depth == 0 || depth % kDepth != 0) return no("it does not sum over whole steps");
+
+  // What the lanes of a warp have.
+  p.row_step = first_of(*a_place, kLanesOfRow).value_or(0);
+  const int64_t columns_step = first_of(*b_place, 1).value_or(0);
+  p.column_step = columns_step / kColumnsOfLane;
+  if (p.row_step == 0 || columns_step == 0 || columns_step % kColumnsOfLane != 0) {
+    return no("its lanes have no rows and columns of their own");
+  }
+  for (int64_t t = 0; t < *num_threads; ++t) {
+    const int64_t lane = t % kCudaWarpThreads;
+    const auto a_of = first_of(*a_place, t), a_of_first = first_of(*a_place, t - lane);
+    const auto b_of = first_of(*b_place, t), b_of_first = first_of(*b_place, t - lane);
+    if (!a_of || !a_of_first || !b_of || !b_of_first || *a_of - *a_of_first != lane / kLanesOfRow * p.row_step ||
+        *b_of - *b_of_first != lane % kLanesOfRow * columns_step) {
+      return no("a lane has other rows or columns");
+    }
+  }
+  if (p.row_step != 1 && p.a_depth_step != 1) return no("the first tile has no rows of neighbours");
+  if (p.column_step != 1 && p.b_depth_step != 1) return no("the second tile has no rows of neighbours");
+  const auto row_pairs = LowerOfPairs(p.c_rows, kMatrix * p.row_step);
+  const auto column_pairs = LowerOfPairs(p.c_columns, p.column_step);
+  if (!row_pairs || !column_pairs) return no("it has no whole fragments");
+  p.rows = *row_pairs;
+  p.columns = *column_pairs;
+  p.steps = depth / kDepth;
+
+  // Lanes 0 to 7 give the rows of the first matrix, 8 to 15 of the second one, and so on. Those of A: rows 0 to 7, rows 8
+  // to 15, then both at the next 8 of k. A matrix whose rows in memory run along k is turned while it is loaded.
+  llvm::Value* lane = b_.CreateAnd(exprs_.Find(threads.var.get()), b_.getInt64(kCudaWarpThreads - 1));
+  const auto times = [&](llvm::Value* value, int64_t factor) {
+    return b_.CreateNSWMul(value, b_.getInt64(static_cast<uint64_t>(factor)));
+  };
+  const auto bit = [&](unsigned shift) { return b_.CreateAnd(b_.CreateLShr(lane, shift), 1); };
+  llvm::Value* row = b_.CreateAnd(lane, kMatrix - 1);
+  llvm::Value* a_lane =
+      b_.CreateNSWAdd(times(row, p.a_depth_step != 1 ? p.a_depth_step : p.row_step),
+                      b_.CreateNSWAdd(times(bit(3), kMatrix * p.row_step), times(bit(4), kMatrix * p.a_depth_step)));
+  // Those of B: k 0 to 7 and 8 to 15 of 8 columns, then of the next 8.
+  p.next_columns = p.columns.size() > 1 ? p.columns[1] - p.columns[0] : 0;
+  llvm::Value* b_lane =
+      b_.CreateNSWAdd(times(row, p.b_depth_step != 1 ? p.b_depth_step : p.column_step),
+                      b_.CreateNSWAdd(times(bit(3), kMatrix * p.b_depth_step), times(bit(4), p.next_columns)));
+  p.a_offset = b_.CreateNSWAdd(WarpOffset(a_place->first, threads), a_lane);
+  p.b_offset = b_.CreateNSWAdd(WarpOffset(b_place->first, threads), b_lane);
+  const uint64_t registers = 2 * (4 * p.rows.size() + 2 * p.columns.size());
+  p.fragments = function_.EntryAlloca(llvm::ArrayType::get(b_.getInt32Ty(), registers), 4, "fragments");
+  return p;
+}
+
+// Where the warp's part of a tile begins.
+llvm::Value* CudaTiles::WarpOffset(const PrimExpr& first, const ForNode& threads) {
+  const PrimVar warp = MakePrimVar("warp");
+  exprs_.SetRange(warp, Range{threads.min, threads.extent});
+  exprs_.Bind(warp.get(),
+              b_.CreateAnd(exprs_.Find(threads.var.get()), b_.getInt64(~static_cast<uint64_t>(kCudaWarpThreads - 1))));
+  return exprs_.EmitIndex(Substitute(first, {{threads.var, PrimExpr(warp)}}));
+}
+
+// The registers of a step's fragments: four for each pair of rows, then two for each pair of columns.
+llvm::Value* CudaTiles::FragmentSlot(const Product& p, int64_t step, int64_t number) {
+  const auto all = static_cast<int64_t>(4 * p.rows.size() + 2 * p.columns.size());
+  return b_.CreateConstInBoundsGEP1_64(b_.getInt32Ty(), p.fragments, static_cast<uint64_t>(step % 2 * all + number));
+}
+
+// Loads `count` matrices of the tile into the registers of the step from `number` on, two elements in each.
+void CudaTiles::LoadMatrices(const Product& p, const Buffer& tile, llvm::Value* offset, bool turned, int count,
+                             int64_t step, int64_t number) {
+  const Storage* storage = memory_.Find(tile->data.get());
+  if (storage == nullptr || storage->base->getType()->getPointerAddressSpace() != kCudaSharedMemory) {
+    return Fail("tile \"" + tile->name + "\" is not in shared memory");
+  }
+  llvm::Value* place = b_.CreateGEP(numeric_.MemoryType(tile->dtype), storage->base, offset);
+  const llvm::Intrinsic::ID four = turned ? llvm::Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_trans_b16
+                                          : llvm::Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_b16;
+  const llvm::Intrinsic::ID two = turned ? llvm::Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x2_trans_b16
+                                         : llvm::Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x2_b16;
+  llvm::Value* loaded = Call(b_, count == 4 ? four : two, {place->getType()}, {place});
+  for (int i = 0; i < count; ++i) {
+    b_.CreateAlignedStore(b_.CreateExtractValue(loaded, static_cast<unsigned>(i)), FragmentSlot(p, step, number + i),
+                          llvm::Align(4));
+  }
+}
+
+void CudaTiles::LoadStep(const Product& p, int64_t step) {
+  int64_t number = 0;
+  const auto behind = [&](llvm::Value* offset, int64_t elements) {
+    return b_.CreateNSWAdd(offset, b_.getInt64(static_cast<uint64_t>(elements)));
+  };
+  for (const int64_t row : p.rows) {
+    LoadMatrices(p, p.a, behind(p.a_offset, row + step * kDepth * p.a_depth_step), p.a_depth_step != 1, 4, step,
+                 number);
+    number += 4;
+  }
+  for (size_t n = 0; n < p.columns.size();) {
+    const bool has_next = n + 1 < p.columns.size() && p.columns[n + 1] - p.columns[n] == p.next_columns;
+    const int count = has_next ? 4 : 2;
+    LoadMatrices(p, p.b, behind(p.b_offset, p.columns[n] + step * kDepth * p.b_depth_step), p.b_depth_step != 1, count,
+                 step, number);
+    number += count;
+    n += has_next ? 2 : 1;
+  }
+}
+
+void CudaTiles::MultiplyStep(const Product& p, int64_t step) {
+  const Storage* sums = memory_.Find(p.c->data.get());
+  if (sums == nullptr) return Fail("the sums of a product are allocated nowhere");
+  const bool is_half = p.a->dtype == DataType::Float(16);
+  llvm::Type* pair =
+      is_half ? static_cast<llvm::Type*>(llvm::FixedVectorType::get(b_.getHalfTy(), 2)) : b_.getInt32Ty();
+  const auto fragment = [&](size_t number) {
+    llvm::Value* slot = FragmentSlot(p, step, static_cast<int64_t>(number));
+    return b_.CreateBitCast(b_.CreateAlignedLoad(b_.getInt32Ty(), slot, llvm::Align(4)), pair);
+  };
+  for (size_t m = 0; m < p.rows.size(); ++m) {
+    for (size_t n = 0; n < p.columns.size(); ++n) {
+      std::vector<llvm::Value*> arguments;
+      for (size_t i = 0; i < 4; ++i) arguments.push_back(fragment(4 * m + i));
+      for (size_t i = 0; i < 2; ++i) arguments.push_back(fragment(4 * p.rows.size() + 2 * n + i));
+      // The sums: both columns of the upper row, then of the lower one.
+      llvm::Value* places[4];
+      for (unsigned part = 0; part < 4; ++part) {
+        const int64_t row = p.rows[m] + (part / 2 != 0 ? kMatrix * p.row_step : 0);
+        const int64_t column = p.columns[n] + (part % 2 != 0 ? p.column_step : 0);
+        places[part] = b_.CreateConstInBoundsGEP1_64(
+            b_.getFloatTy(), sums->base, static_cast<uint64_t>(p.c_first + p.c_rows.at(row) + p.c_columns.at(column)));
+        arguments.push_back(b_.CreateAlignedLoad(b_.getFloatTy(), places[part], llvm::Align(4)));
+      }
+      llvm::Value* result = Call(b_,
+                                 is_half ? llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_f32_f32
+                                         : llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_bf16,
+                                 {}, arguments);
+      for (unsigned part = 0; part < 4; ++part) {
+        b_.CreateAlignedStore(b_.CreateExtractValue(result, part), places[part], llvm::Align(4));
+      }
+    }
+  }
+}
+
+llvm::Value* CudaTiles::Pointer(const Buffer& buffer, const std::vector<PrimExpr>& indices) {
+  const std::optional<Address> address = exprs_.EmitAddress(buffer, indices);
+  if (!address) return nullptr;
+  return b_.CreateGEP(numeric_.MemoryType(buffer->dtype), address->storage.base, address->offset);
+}
+
+void CudaTiles::EmitCopy(const ForNode& loop, bool is_asynchronous) {
+  const auto no = [&](const char* what) { Fail("loop \"" + loop.var->name + "\" copies no chunk: " + what); };
+  const auto* store = As<BufferStoreNode>(loop.body);
+  const auto lanes = AsConstInt(loop.extent);
+  if (store == nullptr || !lanes) return no("it is no loop of one store");
+  const auto* choice = As<PrimCallNode>(store->value);
+  if (choice != nullptr && choice->op != Intrinsic::kIfThenElse) return no("it computes something");
+  const auto is_zero = [](const PrimExpr& expr) {
+    const auto* number = As<FloatImmNode>(expr);
+    return number != nullptr && number->value == 0;
+  };
+  const bool is_padding = is_zero(store->value);  // what padding is left with where all of it lies outside
+  const auto* load = As<BufferLoadNode>(choice != nullptr ? choice->args[1] : store->value);
+  const DataType dtype = store->buffer->dtype;
+  if (*lanes * dtype.bits != kChunkBytes * 8) return no("it does not store 16 bytes");
+  if (!is_padding && (load == nullptr || load->buffer->dtype != dtype)) return no("it does not copy elements");
+  if (choice != nullptr && !is_zero(choice->args[2])) return no("the rest is not 0");
+  arith::Analyzer& analyzer = exprs_.analyzer();
+  exprs_.SetRange(loop.var, Range{loop.min, loop.extent});
+  const auto at = [&](const PrimExpr& expr, int64_t lane) {
+    return analyzer.Simplify(Substitute(expr, {{loop.var, Int64(lane)}}));
+  };
+  const auto all_at = [&](const std::vector<PrimExpr>& indices, int64_t lane) {
+    std::vector<PrimExpr> places;
+    for (const PrimExpr& index : indices) places.push_back(at(index, lane));
+    return places;
+  };
+  const auto are_neighbours = [&](const std::vector<PrimExpr>& indices) {
+    for (int64_t lane = 1; lane < *lanes; ++lane) {
+      for (size_t d = 0; d < indices.size(); ++d) {
+        const int64_t step = d + 1 == indices.size() ? lane : 0;
+        if (!IsConstInt(analyzer.Simplify(at(indices[d], lane) - at(indices[d], 0)), step)) return false;
+      }
+    }
+    return true;
+  };
+  if (!are_neighbours(store->indices) || (load != nullptr && !are_neighbours(load->indices))) {
+    return no("its elements are not next to each other");
+  }
+  // Whether an access is certain to be aligned, its memory being so.
+  const auto is_aligned = [&](const Buffer& buffer, const std::vector<PrimExpr>& indices) {
+    const Storage* storage = memory_.Find(buffer->data.get());
+    if (storage == nullptr || storage->alignment % kChunkBytes != 0) return false;
+    if (!buffer->strides.empty() || buffer->elem_offset) return false;
+    PrimExpr element = Int64(0);
+    for (size_t d = 0; d < indices.size(); ++d) element = element * buffer->shape[d] + indices[d];
+    return analyzer.ProveDivisible(analyzer.Simplify(element), *lanes);
+  };
+  const std::vector<PrimExpr> to = all_at(store->indices, 0);
+  if (!is_aligned(store->buffer, to)) return no("the place that it stores to is not aligned");
+  llvm::Value* target = Pointer(store->buffer, to);
+  llvm::Type* type = llvm::FixedVectorType::get(numeric_.MemoryType(dtype), static_cast<unsigned>(*lanes));
+  const llvm::Align alignment(kChunkBytes);
+  if (is_padding) {
+    if (target != nullptr) b_.CreateAlignedStore(llvm::Constant::getNullValue(type), target, alignment);
+    return;
+  }
+  const std::vector<PrimExpr> from = all_at(load->indices, 0);
+  const bool is_certain = is_aligned(load->buffer, from);
+  llvm::Value* source = Pointer(load->buffer, from);
+  if (target == nullptr || source == nullptr) return;
+
+  // The condition holds for lanes that follow each other: it joins bounds that are linear in the lane.
+  PrimExpr first, last;
+  if (choice != nullptr) {
+    for (const PrimExpr& part : ConjunctsOf(choice->args[0])) {
+      const bool is_bound = !MentionsAny(part, {loop.var.get()}) || arith::BoundOf(part, loop.var, analyzer);
+      if (!is_bound) return no("its condition is no bound");
+    }
+    first = at(choice->args[0], 0);
+    last = at(choice->args[0], *lanes - 1);
+  }
+  const bool is_whole = choice == nullptr || StructuralEqual(first, last);
+  const auto copy = [&](llvm::Value* is_there) {  // null: it is
+    if (is_asynchronous) {
+      if (is_there == nullptr) {
+        Call(b_, llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16, {}, {target, source});
+        return;
+      }
+      const Storage* storage = memory_.Find(load->buffer->data.get());
+      llvm::Value* bytes = b_.CreateSelect(is_there, b_.getInt32(kChunkBytes), b_.getInt32(0));
+      llvm::Value* place = b_.CreateSelect(is_there, source, storage->base);  // nothing is read there
+      Call(b_, llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16_s, {}, {target, place, bytes});
+      return;
+    }
+    llvm::BasicBlock* before = b_.GetInsertBlock();
+    llvm::BasicBlock* done = nullptr;
+    if (is_there != nullptr) {
+      llvm::BasicBlock* read = function_.NewBlock("read");
+      done = function_.NewBlock("read.done");
+      b_.CreateCondBr(is_there, read, done);
+      b_.SetInsertPoint(read);
+    }
+    llvm::Value* value = b_.CreateAlignedLoad(type, source, alignment);
+    if (done != nullptr) {
+      llvm::BasicBlock* read = b_.GetInsertBlock();
+      b_.CreateBr(done);
+      b_.SetInsertPoint(done);
+      llvm::PHINode* either = b_.CreatePHI(type, 2);
+      either->addIncoming(value, read);
+      either->addIncoming(llvm::Constant::getNullValue(type), before);
+      value = either;
+    }
+    b_.CreateAlignedStore(value, target, alignment);
+  };
+  if (is_certain && is_whole) return copy(choice != nullptr ? exprs_.Emit(first) : nullptr);
+  llvm::Value* fits = b_.getTrue();
+  if (!is_certain) {
+    llvm::Value* rest = b_.CreateAnd(b_.CreatePtrToInt(source, b_.getInt64Ty()), kChunkBytes - 1);
+    fits = b_.CreateICmpEQ(rest, b_.getInt64(0));
+  }
+  if (!is_whole) fits = b_.CreateAnd(fits, b_.CreateAnd(exprs_.Emit(first), exprs_.Emit(last)));
+  if (status_.failed()) return;
+  llvm::BasicBlock* whole = function_.NewBlock("whole");
+  llvm::BasicBlock* single = function_.NewBlock("single");
+  llvm::BasicBlock* done = function_.NewBlock("copied");
+  b_.CreateCondBr(fits, whole, single);
+  b_.SetInsertPoint(whole);
+  copy(choice != nullptr && is_whole ? exprs_.Emit(first) : nullptr);
+  b_.CreateBr(done);
+  b_.SetInsertPoint(single);
+  std::vector<llvm::Value*> loaded;
+  for (int64_t lane = 0; lane < *lanes; ++lane) {
+    loaded.push_back(numeric_.ToMemory(exprs_.Emit(at(store->value, lane)), dtype));
+    if (status_.failed()) return;
+  }
+  llvm::Value* elements = llvm::PoisonValue::get(type);
+  for (size_t lane = 0; lane < loaded.size(); ++lane) elements = b_.CreateInsertElement(elements, loaded[lane], lane);
+  b_.CreateAlignedStore(elements, target, alignment);
+  b_.CreateBr(done);
+  b_.SetInsertPoint(done);
+}
+
+}  // namespace ingot::codegen

@@ -1,0 +1,80 @@
+// CudaTiles: loops that move and multiply tiles in shared memory as instructions of a warp: cp.async, ldmatrix and
+// mma.sync. The loops say themselves what is computed (schedule/device_loops.h has their annotations); each is matched
+// here, and one of another form fails by name. Private to code generation.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "compiler/codegen/expr_emitter.h"
+#include "compiler/codegen/function_builder.h"
+#include "compiler/codegen/kernel_status.h"
+#include "compiler/codegen/memory_access.h"
+#include "compiler/ir/stmt.h"
+
+namespace ingot::codegen {
+
+inline constexpr unsigned kCudaSharedMemory = 3;  // NVPTX's address space
+
+class CudaTiles {
+ public:
+  CudaTiles(FunctionBuilder& function, KernelStatus& status, MemoryAccess& memory, ExprEmitter& exprs);
+
+  // A nest of kWarpProduct in a loop over threadIdx.x, the only axis of the block's threads:
+  //   C[c] = C[c] + cast(A[a]) * cast(B[b])
+  // Of the nest's loops one runs over k, in steps of 16; some move a alone, by rows, others b alone, by columns. Thread t
+  // of a warp has the rows t / 4 and t / 4 + 8 of each 16, and the columns 2 * (t % 4) and the next one of each 8: what
+  // mma.sync.m16n8k16 leaves to it. C is the thread's own, A and B are float16 or bfloat16 in shared memory.
+  struct Product {
+    ir::Buffer a, b, c;
+    // The first row of each two, and the first column of each two, that a fragment has of the thread's, in elements of A
+    // and of B; and by all of them how many elements C moves.
+    std::vector<int64_t> rows, columns;
+    std::map<int64_t, int64_t> c_rows, c_columns;
+    int64_t c_first = 0;
+    int64_t row_step = 0, column_step = 0;  // from one to the next, in elements
+    int64_t a_depth_step = 0, b_depth_step = 0;
+    int64_t steps = 0;
+    llvm::Value *a_offset = nullptr, *b_offset = nullptr;  // of what the lane gives to ldmatrix, in elements
+    llvm::AllocaInst* fragments = nullptr;                 // those of two steps
+    int64_t next_columns = 0;                              // from the columns of one matrix to those of the next
+  };
+  // Nothing after a failure.
+  std::optional<Product> MatchProduct(const ir::ForNode& nest, const ir::ForNode& threads);
+  // The parts of a step: the fragments are loaded from where the tiles lie now, and stay for MultiplyStep until those of
+  // the step after the next one are loaded.
+  void LoadStep(const Product& product, int64_t step);
+  void MultiplyStep(const Product& product, int64_t step);
+
+  // A loop of kChunkCopy:  S[s + i] = G[g + i]  or  if_then_else(condition, G[g + i], 0)
+  // for 16 bytes. Asynchronous: it becomes cp.async where the source is aligned and either all of it is copied or
+  // nothing; else, which is found out when it runs, elements are loaded one by one.
+  void EmitCopy(const ir::ForNode& loop, bool is_asynchronous);
+
+ private:
+  // An access of a tile as a number of elements: first + the sum of the nest's variables times steps.
+  struct Place {
+    std::vector<int64_t> steps;  // by loop of the nest
+    ir::PrimExpr first;          // over the thread and what is around it
+  };
+
+  std::optional<Place> PlaceOf(const ir::Buffer& buffer, const std::vector<ir::PrimExpr>& indices,
+                               const std::vector<ir::PrimVar>& vars, arith::Analyzer& analyzer);
+  llvm::Value* WarpOffset(const ir::PrimExpr& first, const ir::ForNode& threads);
+  llvm::Value* FragmentSlot(const Product& product, int64_t step, int64_t number);
+  void LoadMatrices(const Product& product, const ir::Buffer& tile, llvm::Value* offset, bool turned, int count,
+                    int64_t step, int64_t number);
+  llvm::Value* Pointer(const ir::Buffer& buffer, const std::vector<ir::PrimExpr>& indices);
+  void Fail(const std::string& what);
+
+  FunctionBuilder& function_;
+  KernelStatus& status_;
+  MemoryAccess& memory_;
+  ExprEmitter& exprs_;
+  llvm::IRBuilderBase& b_;
+  Numeric numeric_;
+};
+
+}  // namespace ingot::codegen

@@ -1,0 +1,24 @@
+// Annotations of loops that become instructions of their own on CUDA. A rule writes them, lowering keeps them and leaves
+// the loops as they are, code generation (codegen/cuda_tiles.h) makes what they ask for or says why it cannot. The loops
+// mean what they say without them, which is how the interpreter runs them.
+#pragma once
+
+#include "compiler/ir/stmt.h"
+
+namespace ingot::schedule {
+
+// The nest, in a loop over threads, adds products of elements of two shared tiles to sums that the thread keeps: matrix
+// instructions of its warp.
+inline constexpr const char* kWarpProduct = "cuda_warp_product";
+// The loop copies 16 bytes that lie next to each other to shared memory: one access.
+inline constexpr const char* kChunkCopy = "cuda_chunk_copy";
+// Each iteration of the loop copies tiles to shared memory and then uses them: so many iterations' tiles are there or on
+// their way at once.
+inline constexpr const char* kPipelineStages = "cuda_pipeline_stages";
+
+inline bool IsDeviceLoop(const ir::ForNode& loop) {
+  return loop.annotations.Find(kWarpProduct) != nullptr || loop.annotations.Find(kChunkCopy) != nullptr ||
+         loop.annotations.Find(kPipelineStages) != nullptr;
+}
+
+}  // namespace ingot::schedule
