@@ -37,6 +37,9 @@ constexpr std::array kRules = {
 
 constexpr std::array kCudaRules = {
     kRules[0],
+    ScheduleRule{"cuda_mma",
+                 "a matrix product of 16-bit floats: tiles in shared memory, copied ahead, matrix instructions",
+                 MatchesCudaMma, ApplyCudaMma},
     ScheduleRule{"cuda_matmul", "a matrix product: tiles of both factors in shared memory, sums in registers",
                  MatchesCudaMatmul, ApplyCudaMatmul},
     ScheduleRule{"cuda_vector_product",

@@ -33,6 +33,9 @@ std::vector<BlockName> ApplyRows(Schedule& schedule, const BlockSite& block, con
 // cuda_matmul.cc
 Match<> MatchesCudaMatmul(const ScheduleState& state, const BlockSite& site, const Target& target);
 std::vector<BlockName> ApplyCudaMatmul(Schedule& schedule, const BlockSite& site, const Target& target);
+// cuda_mma.cc
+Match<> MatchesCudaMma(const ScheduleState& state, const BlockSite& site, const Target& target);
+std::vector<BlockName> ApplyCudaMma(Schedule& schedule, const BlockSite& site, const Target& target);
 // cuda_vector_product.cc
 Match<> MatchesCudaVectorProduct(const ScheduleState& state, const BlockSite& site, const Target& target);
 std::vector<BlockName> ApplyCudaVectorProduct(Schedule& schedule, const BlockSite& site, const Target& target);

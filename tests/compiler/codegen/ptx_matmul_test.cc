@@ -1,11 +1,12 @@
-// Matrix products by the rule cuda_matmul on the GPU that is not there, beside the interpreter of the function as it was
-// before its schedule: random sizes around those of the tiles, fixed and symbolic, every dtype, batches, factors in any
-// order of axes, epilogues. The numbers are small integers, so that sums are exact in any order and results equal bit
-// for bit. INGOT_LONG_TESTS=1 takes 400 products in place of 40.
+// Matrix products by the rules cuda_matmul and cuda_mma on the GPU that is not there, beside the interpreter of the
+// function as it was before its schedule: random sizes around those of the tiles, fixed and symbolic, every dtype,
+// batches, factors in any order of axes, epilogues. The numbers are small integers, so that sums are exact in any order
+// and results equal bit for bit. INGOT_LONG_TESTS=1 takes ten times as many products.
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <random>
 #include <string>
 #include <vector>
@@ -107,25 +108,13 @@ Result<op::Bytes> Expected(const Product& p, uint64_t seed) {
   return InterpretedResult(built, std::move(arguments));
 }
 
-Product RandomProduct(std::mt19937_64& generator) {
+using Dtypes = std::vector<std::pair<DataType, DataType>>;  // of factors and sums
+
+// A fixed size below `least` is a symbolic one: the rule would decline it.
+Product RandomProduct(std::mt19937_64& generator, const Dtypes& dtypes, const std::vector<int64_t>& sizes,
+                      int64_t least) {
   const auto below = [&](uint64_t n) { return static_cast<size_t>(generator() % n); };
-  const DataType f16 = DataType::Float(16), f32 = DataType::Float(32), f64 = DataType::Float(64),
-                 bf16 = DataType::Bfloat16();
-  const std::vector<std::pair<DataType, DataType>> dtypes = {{f32, f32},
-                                                             {f32, f32},
-                                                             {f32, f32},
-                                                             {f16, f32},
-                                                             {bf16, f32},
-                                                             {f64, f64},
-                                                             {f16, f16},
-                                                             {DataType::Int(8), DataType::Int(32)},
-                                                             {DataType::UInt(8), DataType::Int(32)},
-                                                             {DataType::Int(32), DataType::Int(32)},
-                                                             {DataType::Int(64), DataType::Int(64)},
-                                                             {DataType::Int(16), DataType::Int(16)},
-                                                             {DataType::UInt(32), DataType::UInt(32)}};
-  const int64_t sizes[] = {0, 1, 2, 7, 8, 16, 17, 31, 32, 33, 48, 63, 64, 65, 80, 100, 127, 128, 129};
-  const auto size = [&] { return sizes[below(std::size(sizes))]; };
+  const auto size = [&] { return sizes[below(sizes.size())]; };
   Product p{};
   p.batch = below(3) == 0 ? static_cast<int64_t>(1 + below(3)) : 0;
   p.m = size();
@@ -138,29 +127,52 @@ Product RandomProduct(std::mt19937_64& generator) {
   p.b_shared = below(2) == 0;
   p.has_epilogue = below(2) == 0;
   p.symbolic = below(2) == 0 ? 0 : static_cast<unsigned>(below(16));
-  p.b_panels = p.n >= 8 && below(5) == 0;
+  p.b_panels = p.n >= least && below(5) == 0;
   if (p.b_panels) p.symbolic &= ~4u;
-  // A fixed size that the rule declines is a symbolic one.
   const int64_t fixed[] = {p.m, p.n, p.k};
-  for (unsigned i = 0; i < 3; ++i) p.symbolic |= fixed[i] < 8 ? 2u << i : 0;
+  for (unsigned i = 0; i < 3; ++i) p.symbolic |= fixed[i] < least ? 2u << i : 0;
   if (p.batch == 0) p.symbolic &= ~1u;
   return p;
 }
 
-TEST_CASE("matrix products in tiles on the stand-in GPU are those of the interpreter") {
-  const size_t count = std::getenv("INGOT_LONG_TESTS") != nullptr ? 400 : 40;
+// Products that the rule takes are those of the interpreter.
+void CheckProducts(const std::string& rule, const Dtypes& dtypes, const std::vector<int64_t>& sizes, int64_t least) {
+  size_t count = 30;
+  if (std::getenv("INGOT_LONG_TESTS") != nullptr) count *= 10;
   std::mt19937_64 generator(21);
   std::vector<KernelSource> sources;
   for (size_t i = 0; i < count; ++i) {
-    const Product p = RandomProduct(generator);
+    const Product p = RandomProduct(generator, dtypes, sizes, least);
     CAPTURE(p.Text());
     const SizedFunction built = Build(p);
-    CHECK(KeepsAway(built.function, "cuda_matmul", "matmul") == "");
+    CHECK(KeepsAway(built.function, rule, "matmul") == "");
     const Result<op::Bytes> expected = Expected(p, i);
     REQUIRE_MESSAGE(expected.ok(), expected.status().message());
     CHECK(Wrong(built, SmallIntegers(built, i), *expected, sources) == "");
   }
   CheckPtxasTakes(sources);
+}
+
+const DataType kF16 = DataType::Float(16), kF32 = DataType::Float(32), kF64 = DataType::Float(64),
+               kBf16 = DataType::Bfloat16();
+
+const Dtypes kTileDtypes = {{kF32, kF32},
+                            {kF32, kF32},
+                            {kF32, kF32},
+                            {kF32, kF32},
+                            {kF16, kF16},
+                            {kBf16, kBf16},
+                            {kF64, kF64},
+                            {DataType::Int(8), DataType::Int(32)},
+                            {DataType::UInt(8), DataType::Int(32)},
+                            {DataType::Int(32), DataType::Int(32)},
+                            {DataType::Int(64), DataType::Int(64)},
+                            {DataType::Int(16), DataType::Int(16)},
+                            {DataType::UInt(32), DataType::UInt(32)}};
+const std::vector<int64_t> kTileSizes = {0, 1, 2, 7, 8, 16, 17, 31, 32, 33, 48, 63, 64, 65, 80, 100, 127, 128, 129};
+
+TEST_CASE("matrix products in tiles on the stand-in GPU are those of the interpreter") {
+  CheckProducts("cuda_matmul", kTileDtypes, kTileSizes, 8);
 }
 
 TEST_CASE("products with a few vectors on the stand-in GPU are those of the interpreter") {
@@ -169,7 +181,7 @@ TEST_CASE("products with a few vectors on the stand-in GPU are those of the inte
   std::vector<KernelSource> sources;
   const int64_t rows[] = {1, 1, 2, 5, 7}, columns[] = {8, 16, 33, 100, 129}, depths[] = {64, 65, 128, 300, 700};
   for (size_t i = 0; i < count; ++i) {
-    Product p = RandomProduct(generator);
+    Product p = RandomProduct(generator, kTileDtypes, kTileSizes, 8);
     p.m = rows[generator() % std::size(rows)];
     p.n = columns[generator() % std::size(columns)];
     p.k = depths[generator() % std::size(depths)];
@@ -187,6 +199,12 @@ TEST_CASE("products with a few vectors on the stand-in GPU are those of the inte
     CHECK(Wrong(built, SmallIntegers(built, i), *expected, sources) == "");
   }
   CheckPtxasTakes(sources);
+}
+
+TEST_CASE("matrix products by matrix instructions on the stand-in GPU are those of the interpreter") {
+  // Rows of memory that are aligned, and others; no, one, a few and many iterations of the loop over tiles.
+  CheckProducts("cuda_mma", {{kF16, kF32}, {kBf16, kF32}},
+                {0, 1, 2, 7, 8, 15, 16, 24, 31, 32, 33, 40, 63, 64, 65, 72, 96, 100, 128, 129, 160, 200, 256}, 9);
 }
 
 Product Plain(int64_t m, int64_t n, int64_t k) {
@@ -238,6 +256,122 @@ TEST_CASE("a product with a vector reads its matrix once") {
   }
 }
 
+// Every tile of cuda_mma, on sizes that it does not divide, and what it costs where it does.
+TEST_CASE("tiles of matrix instructions read shared memory without conflicts, from registers that suffice") {
+  const Target target = Sm("sm_80");
+  std::vector<KernelSource> sources;
+  const auto run = [&](const Product& p, const schedule::Chosen& chosen) {
+    const SizedFunction built = Build(p);
+    const Result<schedule::ScheduledFunction> scheduled =
+        schedule::ApplyDefaultSchedule(built.function, target, chosen);
+    REQUIRE_MESSAGE(scheduled.ok(), scheduled.status().message());
+    const Result<KernelSource> source = SourceOf(schedule::MarkScheduled(scheduled->function), target);
+    REQUIRE_MESSAGE(source.ok(), source.status().message());
+    const Result<PtxImage> image = CompilePtx({&*source, 1}, target);
+    REQUIRE_MESSAGE(image.ok(), image.status().message());
+    CHECK(image->kernels[0].launches[0].shared_bytes <= 99 << 10);
+    sources.push_back(*source);
+    op::KernelArguments arguments = SmallIntegers(built, 1);
+    const Result<ptx::LaunchCounts> counts =
+        RunImage(*source, *image, arguments, {.orders = {ptx::WarpOrder::kLowestFirst}, .count_accesses = true});
+    REQUIRE_MESSAGE(counts.ok(), counts.status().message());
+    CHECK(std::ranges::equal(arguments.bytes.back(), *Expected(p, 1)));
+    return *counts;
+  };
+  int64_t stages = 2;
+  for (const int64_t rows : {32, 64, 128}) {
+    for (const int64_t columns : {64, 128, 256}) {
+      const schedule::Chosen chosen = {
+          {"cuda_mma.rows", rows}, {"cuda_mma.columns", columns}, {"cuda_mma.stages", stages}};
+      stages = stages == 4 ? 2 : stages + 1;
+      Product p = Plain(rows + 9, columns + 22, 70);
+      p.dtype = kF16;
+      run(p, chosen);
+      p = Plain(rows, columns, 64);
+      p.dtype = kBf16;
+      p.a_turned = sources.size() / 2 % 2 != 0;
+      p.b_turned = sources.size() / 2 % 3 == 1;
+      p.b_panels = sources.size() / 2 % 3 == 2;
+      const ptx::LaunchCounts counts = run(p, chosen);
+      CAPTURE(p.Text());
+      // An access of 16 bytes by each lane takes four passes.
+      CHECK(counts.shared_wavefronts == 4 * counts.shared_requests);
+      // Sectors of 32 bytes: both factors once, and the result, of which four lanes have the 32 bytes of a row.
+      CHECK(counts.global_sectors == ((rows + columns) * p.k * 2 + rows * columns * 4) / 32);
+    }
+  }
+  CheckPtxasTakes(sources);
+}
+
+// A kernel with runs that tell it from mistaken ones.
+struct Judged {
+  KernelSource source;
+  PtxImage image;
+  struct Run {
+    op::KernelArguments arguments;
+    op::Bytes expected;
+  };
+  std::vector<Run> runs;
+
+  bool IsRight(const std::string& ptx) const {
+    PtxImage mutant = image;
+    mutant.ptx = ptx;
+    return std::ranges::all_of(runs, [&](const Run& run) {
+      op::KernelArguments own = run.arguments;
+      return RunImage(source, mutant, own).ok() && std::ranges::equal(own.bytes.back(), run.expected);
+    });
+  }
+  // Whether the mistake shows: `from` is `to` in the line that starts there.
+  bool IsCaught(size_t line, std::string_view from, const std::string& to) const {
+    const size_t at = image.ptx.find(from, line);
+    return !IsRight(std::string(image.ptx).replace(at, from.size(), to));
+  }
+};
+
+// Of products of symbolic sizes.
+Judged Judge(Product p, const std::vector<std::vector<int64_t>>& sizes) {
+  p.symbolic = 14;
+  std::vector<Judged::Run> runs;
+  ir::PrimFunc function;
+  for (const std::vector<int64_t>& size : sizes) {
+    p.m = size[0];
+    p.n = size[1];
+    p.k = size[2];
+    const SizedFunction built = Build(p);
+    if (!function) function = built.function;
+    const Result<op::Bytes> expected = Expected(p, 1);
+    REQUIRE(expected.ok());
+    runs.push_back({SmallIntegers(built, 1), *expected});
+  }
+  const Result<KernelSource> source = SourceOf(function, Sm("sm_80"));
+  REQUIRE_MESSAGE(source.ok(), source.status().message());
+  Result<PtxImage> image = CompilePtx({&*source, 1}, Sm("sm_80"));
+  REQUIRE(image.ok());
+  Judged judged{*source, *std::move(image), std::move(runs)};
+  REQUIRE(judged.IsRight(judged.image.ptx));
+  return judged;
+}
+
+// Calls with the place and the text of each line.
+void ForLines(const std::string& text, const std::function<void(size_t, const std::string&)>& visit) {
+  for (size_t start = 0; start < text.size();) {
+    const size_t end = std::min(text.find('\n', start), text.size());
+    visit(start, text.substr(start, end - start));
+    start = end + 1;
+  }
+}
+
+// How many mistakes of a kind there are, and how many do not show.
+struct Mistakes {
+  int made = 0, unseen = 0;
+  void Count(bool is_caught) {
+    ++made;
+    unseen += is_caught ? 0 : 1;
+  }
+};
+
+constexpr const char* kBounds[][2] = {{".lt.", ".le."}, {".le.", ".lt."}, {".gt.", ".ge."}, {".ge.", ".gt."}};
+
 // Without a barrier, or with a bound shifted by one, the kernel is refused by the stand-in or gives another result. Three
 // mutants mean the same: two make one more iteration of the steps that are no whole tile, which adds zeros, and one reads
 // a neighbour in place of the padding into a column that is not stored, in rows that are never the last.
@@ -247,64 +381,59 @@ constexpr int kEquivalentBarriers = 1;
 TEST_CASE("mistakes in the kernel of a matrix product show") {
   // Together they have their last row, column and step in each copy of the unrolled loops; k has no whole tile, or
   // nothing else.
-  const int64_t sizes[][3] = {{70, 65, 34}, {87, 82, 39}, {104, 99, 41}, {121, 116, 45}, {66, 67, 7}, {65, 67, 32}};
-  struct Run {
-    op::KernelArguments arguments;
-    op::Bytes expected;
-  };
-  std::vector<Run> runs;
-  ir::PrimFunc function;
-  for (const auto& [m, n, k] : sizes) {
-    Product p = Plain(m, n, k);
-    p.symbolic = 14;
-    const SizedFunction built = Build(p);
-    if (!function) function = built.function;
-    const Result<op::Bytes> expected = Expected(p, 1);
-    REQUIRE(expected.ok());
-    runs.push_back({SmallIntegers(built, 1), *expected});
-  }
-  const Result<KernelSource> source = SourceOf(function, Sm("sm_80"));
-  REQUIRE_MESSAGE(source.ok(), source.status().message());
-  const Result<PtxImage> image = CompilePtx({&*source, 1}, Sm("sm_80"));
-  REQUIRE(image.ok());
-  const auto is_right = [&](const std::string& ptx) {
-    PtxImage mutant = *image;
-    mutant.ptx = ptx;
-    return std::ranges::all_of(runs, [&](const Run& run) {
-      op::KernelArguments own = run.arguments;
-      return RunImage(*source, mutant, own).ok() && std::ranges::equal(own.bytes.back(), run.expected);
-    });
-  };
-  REQUIRE(is_right(image->ptx));
-  const std::string& text = image->ptx;
-  int barriers = 0, idle_barriers = 0, bounds = 0, survivors = 0;
-  for (size_t start = 0; start < text.size();) {
-    const size_t end = std::min(text.find('\n', start), text.size());
-    const std::string line = text.substr(start, end - start);
+  const Judged judged =
+      Judge(Plain(1, 1, 1), {{70, 65, 34}, {87, 82, 39}, {104, 99, 41}, {121, 116, 45}, {66, 67, 7}, {65, 67, 32}});
+  Mistakes barriers, bounds;
+  ForLines(judged.image.ptx, [&](size_t start, const std::string& line) {
     CAPTURE(line);
-    const auto is_caught = [&](const std::string& instead) {
-      return !is_right(text.substr(0, start) + instead + text.substr(end));
-    };
-    if (line.find("bar.sync") != std::string::npos) {
-      ++barriers;
-      idle_barriers += is_caught("") ? 0 : 1;
-    }
-    constexpr const char* kBounds[][2] = {{".lt.", ".le."}, {".le.", ".lt."}, {".gt.", ".ge."}, {".ge.", ".gt."}};
+    if (line.find("bar.sync") != std::string::npos) barriers.Count(judged.IsCaught(start, line, ""));
     for (const auto& [from, to] : kBounds) {
-      const size_t at = line.find(from);
-      if (line.find("setp") == std::string::npos || at == std::string::npos) continue;
-      ++bounds;
-      const bool is_equal = !is_caught(std::string(line).replace(at, 4, to));
-      survivors += is_equal ? 1 : 0;
-      if (is_equal) MESSAGE("means the same with ", std::string(to), ": ", line);
+      if (line.find("setp") == std::string::npos || line.find(from) == std::string::npos) continue;
+      const bool is_caught = judged.IsCaught(start, from, to);
+      bounds.Count(is_caught);
+      if (!is_caught) MESSAGE("means the same with ", std::string(to), ": ", line);
     }
-    start = end + 1;
-  }
-  MESSAGE(barriers, " barriers, ", bounds, " bounds");
-  CHECK(barriers == 4);
-  CHECK(idle_barriers == kEquivalentBarriers);
-  CHECK(bounds >= 8);
-  CHECK(survivors == kEquivalentBounds);
+  });
+  MESSAGE(barriers.made, " barriers, ", bounds.made, " bounds");
+  CHECK(barriers.made == 4);
+  CHECK(barriers.unseen == kEquivalentBarriers);
+  CHECK(bounds.made >= 8);
+  CHECK(bounds.unseen == kEquivalentBounds);
+}
+
+// The same for matrix instructions, with groups of copies that are waited for too late or not ended, matrices that are
+// turned or not, and fragments in another order. Nothing comes behind the last wait and the barrier there.
+constexpr int kIdleWaits = 1, kIdleBarriers = 1;
+TEST_CASE("mistakes in the kernel of a matrix product by matrix instructions show") {
+  Product p = Plain(1, 1, 1);
+  p.dtype = kF16;
+  const Judged judged = Judge(p, {{70, 72, 232}, {65, 96, 160}, {33, 63, 7}});
+  Mistakes barriers, waits, groups, turns, fragments;
+  ForLines(judged.image.ptx, [&](size_t start, const std::string& line) {
+    CAPTURE(line);
+    const auto has = [&](const char* part) { return line.find(part) != std::string::npos; };
+    if (has("bar.sync")) barriers.Count(judged.IsCaught(start, line, ""));
+    if (has("cp.async.wait_all")) waits.Count(judged.IsCaught(start, line, ""));
+    if (has("cp.async.wait_group")) waits.Count(judged.IsCaught(start, "wait_group 2", "wait_group 3"));
+    if (has("cp.async.commit_group")) groups.Count(judged.IsCaught(start, line, ""));
+    if (!has("ldmatrix")) return;
+    const bool is_turned = has(".trans");
+    turns.Count(judged.IsCaught(start, is_turned ? ".x4.trans" : ".x4", is_turned ? ".x4" : ".x4.trans"));
+    const size_t first = line.find('{') + 1, second = line.find(',') + 2, third = line.find(',', second) + 2;
+    const std::string one = line.substr(first, second - first - 2), other = line.substr(second, third - second - 2);
+    fragments.Count(judged.IsCaught(start, one + ", " + other, other + ", " + one));
+  });
+  MESSAGE(barriers.made, " barriers, ", waits.made, " waits, ", groups.made, " groups, ", turns.made, " matrices");
+  CHECK(barriers.made == 3);
+  CHECK(barriers.unseen == kIdleBarriers);
+  CHECK(waits.made == 3);
+  CHECK(waits.unseen == kIdleWaits);
+  CHECK(groups.made == 4);
+  CHECK(groups.unseen == 0);
+  CHECK(turns.made == 12);
+  CHECK(turns.unseen == 0);
+  CHECK(fragments.made == 12);
+  CHECK(fragments.unseen == 0);
 }
 
 }  // namespace

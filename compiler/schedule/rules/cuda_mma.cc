@@ -1,0 +1,408 @@
+// Matrix products of float16 or bfloat16 with sums in float32 by the matrix instructions of CUDA: out[.., m, n] = sum
+// over k of a[.., m, k] * b[.., k, n], one or a batch of them, with the axes of a and b in any order as long as k or
+// their own side is the last one, perhaps in panels; any of the extents may be symbolic.
+//
+//   for block = (batch, rows, columns):                    blockIdx.x
+//     for thread:  its sums = 0                             threadIdx.x, as in the loops below
+//     for k_outer:                                          tiles are copied some iterations ahead
+//       for thread:  its 16 bytes, some times, of the tile of a go into shared memory
+//       for thread:  those of the tile of b
+//       for thread:  its sums += a * b                      by all threads of a warp together
+//     for thread:  its sums go out, through the element-wise consumers
+//
+// Which sums a thread has is what the matrix instructions leave to it: of each 16 rows of its warp's part two that lie 8
+// apart, of each 8 columns two neighbours. The loops say all of it, so the trace means the same without the annotations,
+// which ask code generation for instructions (schedule/device_loops.h).
+//
+// Rows, columns and k are padded to whole tiles first (pad_einsum): the copies have zeros there. The axis along which a
+// factor lies in memory is that of its tile, too, whose rows are spread so that the eight rows that are loaded at once lie
+// in different banks.
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "compiler/schedule/device_loops.h"
+#include "compiler/schedule/rules/analysis.h"
+#include "compiler/schedule/rules/epilogue.h"
+#include "compiler/schedule/rules/rules.h"
+#include "compiler/target/cuda.h"
+
+namespace ingot::schedule {
+
+using namespace ir;  // NOLINT
+
+namespace {
+
+// Elements of 16 bytes, and the summands of a tile.
+constexpr int64_t kMmaChunk = 8, kMmaTileDepth = 32;
+// The rows of one matrix that is loaded, and the threads that share a row of sums, with the neighbours that each has.
+constexpr int64_t kMmaMatrixRows = 8, kMmaThreadsOfRow = 4, kMmaNeighbours = 2;
+constexpr int64_t kMmaFew = 32, kMmaMiddle = 64, kMmaLarge = 128, kMmaHuge = 256;
+// Fewer rows, columns or summands than these are no work for tiles: no more rows or columns than a matrix has.
+constexpr int64_t kMmaLeastSide = 9, kMmaLeastDepth = 8;
+// What every architecture gives a block that asks for it.
+constexpr int64_t kMmaMostSharedBytes = 99 << 10;
+
+// The positions of the iteration variables of rows (of the first factor), columns (of the second one) and the sum, and
+// the factors' positions among the block's reads.
+struct MmaProduct {
+  int m = -1, n = -1, k = -1;
+  int64_t a_read = -1, b_read = -1;
+};
+
+// The load of a factor that is cast to float32; null: it is something else.
+const BufferLoadNode* CastLoad(const PrimExpr& expr) {
+  const auto* cast = As<CastNode>(expr);
+  if (cast == nullptr || cast->dtype != DataType::Float(32)) return nullptr;
+  return As<BufferLoadNode>(cast->value);
+}
+
+// The width of the panels of which the index is the quotient or the remainder of the variable: whole chunks, of which
+// whole ones make a tile. 0: it is none.
+int64_t MmaPanelWidth(const PrimExpr& index, BinaryOp op, const PrimVar& var) {
+  const auto* binary = As<BinaryNode>(index);
+  if (binary == nullptr || binary->op != op || binary->a.get() != var.get()) return 0;
+  const int64_t width = AsConstInt(binary->b).value_or(0);
+  return width > 0 && width % kMmaChunk == 0 && kMmaFew % width == 0 ? width : 0;
+}
+
+Match<MmaProduct> FindMmaProduct(const BlockSite& site) {
+  const std::optional<Reduction> reduction = MatchReduction(site.block());
+  const auto* product = reduction && reduction->op == BinaryOp::kAdd ? As<BinaryNode>(reduction->source) : nullptr;
+  if (product == nullptr || product->op != BinaryOp::kMul) return Declined{"it is no sum of products"};
+  const BufferLoadNode *a = CastLoad(product->a), *b = CastLoad(product->b);
+  const BufferStoreNode& store = StoreOf(site);
+  const bool takes_dtypes = a != nullptr && b != nullptr && a->dtype == b->dtype &&
+                            (a->dtype == DataType::Float(16) || a->dtype == DataType::Bfloat16()) &&
+                            store.buffer->dtype == DataType::Float(32);
+  if (!takes_dtypes) return Declined{"it is no float32 sum of products of 16-bit floats"};
+  if (a->buffer.same_as(b->buffer)) return Declined{"its factors are one tensor"};
+  const auto& iters = site.block().iter_vars;
+  const auto var_of = [&](int iter) -> const PrimVar& { return iters[static_cast<size_t>(iter)]->var; };
+  // How often the variable says where the load is, by itself or as number of a panel and place in it.
+  const auto uses = [&](const BufferLoadNode& load, int iter) {
+    return std::ranges::count_if(load.indices, [&](const PrimExpr& index) {
+      return index.get() == var_of(iter).get() || MmaPanelWidth(index, BinaryOp::kFloorDiv, var_of(iter)) != 0;
+    });
+  };
+  for (const BufferLoadNode* load : {a, b}) {
+    for (const PrimExpr& index : load->indices) {
+      const bool is_plain = As<PrimVarNode>(index) != nullptr || AsConstInt(index) ||
+                            std::ranges::any_of(iters, [&](const IterVar& iter) {
+                              return MmaPanelWidth(index, BinaryOp::kFloorDiv, iter->var) != 0 ||
+                                     MmaPanelWidth(index, BinaryOp::kFloorMod, iter->var) != 0;
+                            });
+      if (!is_plain) return Declined{"one of its factors is read at computed places"};
+    }
+    for (int iter = 0; iter < static_cast<int>(iters.size()); ++iter) {
+      if (uses(*load, iter) > 1) return Declined{"one of its factors is read along a diagonal"};
+    }
+  }
+  const std::vector<int> reduce = ReduceIters(site);
+  if (reduce.size() != 1) return Declined{"it sums over several axes"};
+  MmaProduct p;
+  p.k = reduce[0];
+  if (uses(*a, p.k) == 0 || uses(*b, p.k) == 0) return Declined{"one of its factors is the same for all summands"};
+  // Columns are the last axis of the result along which one factor alone moves, rows the last one of the other factor.
+  for (size_t d = store.indices.size(); d-- > 0;) {
+    const int iter = IterOfDimension(site, d);
+    if (iter < 0 || ConstantExtent(*iters[static_cast<size_t>(iter)]) == 1) continue;
+    const bool of_a = uses(*a, iter) > 0, of_b = uses(*b, iter) > 0;
+    if (of_a == of_b) continue;
+    if (p.n < 0) {
+      if (of_a) std::swap(a, b);
+      p.n = iter;
+    } else if (p.m < 0 && of_a) {
+      p.m = iter;
+    }
+  }
+  if (p.n < 0 || p.m < 0) return Declined{"it has no rows and columns"};
+  for (const auto& [load, side] : {std::pair{a, p.m}, std::pair{b, p.n}}) {
+    const PrimExpr& last = load->indices.back();
+    if (last.get() != var_of(side).get() && last.get() != var_of(p.k).get() &&
+        MmaPanelWidth(last, BinaryOp::kFloorMod, var_of(side)) == 0) {
+      return Declined{"one of its factors has another last axis than its own side or the summands"};
+    }
+  }
+  const auto& reads = site.block().reads;
+  const auto position = [&](const BufferLoadNode& load) {
+    return std::ranges::find_if(reads, [&](const auto& r) { return r.buffer.same_as(load.buffer); }) - reads.begin();
+  };
+  p.a_read = position(*a);
+  p.b_read = position(*b);
+  return p;
+}
+
+class CudaMmaBuilder {
+ public:
+  CudaMmaBuilder(Schedule& schedule, const BlockSite& site)
+      : s_(schedule), reduction_(s_.GetBlock(site.block().name)), handled_{site.block().name} {
+    product_ = *FindMmaProduct(site);
+    const auto& iters = site.block().iter_vars;
+    num_iters_ = iters.size();
+    for (const int iter : {product_.m, product_.n, product_.k}) {
+      extents_.push_back(ConstantExtent(*iters[static_cast<size_t>(iter)]));
+    }
+    const BufferStoreNode& store = StoreOf(site);
+    for (size_t d = 0; d < store.indices.size(); ++d) {
+      if (IterOfDimension(site, d) == product_.m) m_dimension_ = d;
+      if (IterOfDimension(site, d) == product_.n) n_dimension_ = d;
+    }
+  }
+
+  std::vector<BlockName> Build() {
+    ChooseTile();
+    Pad();
+    const BlockRV out = WriteBack(s_, reduction_, handled_);
+    std::vector<LoopRV> batch;
+    LoopRV m, n;
+    const BlockSite out_site = s_.Block(out);
+    if (!s_.status().ok()) return handled_;
+    for (const InnerLoop& entry : InnerLoops(s_, out, LoopRV{})) {
+      if (entry.iter == IterOfDimension(out_site, m_dimension_)) {
+        m = entry.loop;
+      } else if (entry.iter == IterOfDimension(out_site, n_dimension_)) {
+        n = entry.loop;
+      } else {
+        batch.push_back(entry.loop);
+      }
+    }
+    const LoopRVs rows = s_.Split(m, {kRest, rows_}), columns = s_.Split(n, {kRest, columns_});
+    std::vector<LoopRV> order = batch;
+    order.insert(order.end(), {rows[0], columns[0], rows[1], columns[1]});
+    s_.Reorder(order);
+    s_.ComputeAt(reduction_, columns[0]);
+    BuildSums(columns[0]);
+    const bool is_whole = extents_[1].value_or(1) % columns_ == 0;
+    Unroll(Spread(rows[1], columns[1], {}), is_whole && n_dimension_ > m_dimension_);
+    BindTiles(batch, rows[0], columns[0]);
+    return handled_;
+  }
+
+ private:
+  // Blocks are numbered along one axis where that takes constant divisors alone. Else rows, columns and the batch have
+  // an axis each: blockIdx.x is of the first whose extent is not known to be at most 65535, which the others have at
+  // most.
+  void BindTiles(const std::vector<LoopRV>& batch, LoopRV rows, LoopRV columns) {
+    constexpr int64_t kMostOfOtherAxes = 65535;
+    std::vector<LoopRV> all = batch;
+    all.insert(all.end(), {rows, columns});
+    const auto extent_of = [&](LoopRV loop) {
+      return s_.status().ok() ? AsConstInt(s_.Loop(loop).loop->extent) : std::optional<int64_t>();
+    };
+    const bool is_constant =
+        std::all_of(all.begin() + 1, all.end(), [&](LoopRV loop) { return extent_of(loop).has_value(); });
+    if (is_constant) return s_.Bind(s_.Fuse(all), "blockIdx.x");
+    all = {rows, columns};
+    if (!batch.empty()) all.push_back(batch.size() > 1 ? s_.Fuse(batch) : batch[0]);
+    const auto first = std::find_if(all.begin(), all.end(), [&](LoopRV loop) {
+      return extent_of(loop).value_or(kMostOfOtherAxes + 1) > kMostOfOtherAxes;
+    });
+    if (first != all.end()) std::rotate(all.begin(), first, first + 1);
+    const char* axes[] = {"blockIdx.x", "blockIdx.y", "blockIdx.z"};
+    for (size_t i = 0; i < all.size(); ++i) s_.Bind(all[i], axes[i]);
+  }
+
+  // The largest tiles of which there are enough to fill a GPU and that are not full of padding, since they read each
+  // factor least often; with few rows where there are no more.
+  void ChooseTile() {
+    constexpr int64_t kManyTiles = 128, kUsualStages = 4;
+    const int64_t rows = extents_[0].value_or(kMmaMiddle), columns = extents_[1].value_or(kMmaMiddle);
+    int64_t usual_rows = rows <= kMmaFew ? kMmaFew : kMmaMiddle, usual_columns = kMmaMiddle;
+    const auto padding = [&](int64_t side) { return (side - columns % side) % side; };
+    for (const int64_t side : {kMmaLarge, kMmaHuge}) {
+      const bool fills = rows / kMmaLarge * (columns / side) >= kManyTiles;
+      if (!fills || padding(side) * 8 > padding(kMmaLarge) * 8 + columns) continue;
+      usual_rows = kMmaLarge;
+      usual_columns = side;
+    }
+    rows_ = s_.Choose("cuda_mma.rows", usual_rows, {kMmaFew, kMmaMiddle, kMmaLarge});
+    columns_ = s_.Choose("cuda_mma.columns", usual_columns, {kMmaMiddle, kMmaLarge, kMmaHuge});
+    stages_ = s_.Choose("cuda_mma.stages", kUsualStages, {2, 3, kUsualStages});
+    // Warps have parts of at most 64 rows and columns; four of them, or eight of the largest tiles.
+    constexpr int64_t kWarps = 4;
+    warps_of_rows_ = rows_ > kMmaFew ? 2 : 1;
+    warps_of_columns_ = columns_ == kMmaHuge ? kWarps : kWarps / warps_of_rows_;
+    const auto tile_bytes = [](int64_t side) {
+      return 2 * std::max(side * (kMmaTileDepth + kMmaChunk), kMmaTileDepth * (side + kMmaChunk));
+    };
+    stages_ = std::min(stages_, kMmaMostSharedBytes / (tile_bytes(rows_) + tile_bytes(columns_)));
+  }
+  int64_t Threads() const { return warps_of_rows_ * warps_of_columns_ * kCudaWarpThreads; }
+
+  // Pads rows, columns and k to whole tiles, where they are not.
+  void Pad() {
+    std::vector<int64_t> multiples(num_iters_, 1);
+    const int iters[] = {product_.m, product_.n, product_.k};
+    const int64_t tiles[] = {rows_, columns_, kMmaTileDepth};
+    bool is_padded = false;
+    for (size_t i = 0; i < 3; ++i) {
+      multiples[static_cast<size_t>(iters[i])] = tiles[i];
+      is_padded |= !extents_[i] || *extents_[i] % tiles[i] != 0;
+    }
+    if (!is_padded) return;
+    std::set<BlockName> before;
+    for (const BlockSite& block : s_.state().Blocks()) before.insert(block.block().name);
+    s_.PadEinsum(reduction_, multiples);
+    for (const BlockSite& block : s_.state().Blocks()) {
+      if (!before.contains(block.block().name)) pads_.insert(block.block().name);
+    }
+  }
+
+  // Below the loop over tiles: the start of the sums, the tiles of both factors, and the sums.
+  void BuildSums(LoopRV tile) {
+    std::vector<LoopRV> batch;
+    LoopRV m, n, k;
+    for (const InnerLoop& entry : InnerLoops(s_, reduction_, tile)) {
+      if (entry.iter == product_.m) {
+        m = entry.loop;
+      } else if (entry.iter == product_.n) {
+        n = entry.loop;
+      } else if (entry.iter == product_.k) {
+        k = entry.loop;
+      } else {
+        batch.push_back(entry.loop);
+      }
+    }
+    const LoopRVs depth = s_.Split(k, {kRest, kMmaTileDepth});
+    std::vector<LoopRV> order = batch;
+    order.insert(order.end(), {depth[0], depth[1], m, n});
+    s_.Reorder(order);
+    Stage(product_.a_read, product_.m, rows_, depth[0]);
+    Stage(product_.b_read, product_.n, columns_, depth[0]);
+    SpreadSums();
+    const BlockRV start = s_.DecomposeReduction(reduction_, depth[0]);
+    handled_.push_back(s_.Block(start).block().name);
+    const HandleList<InnerLoop> around = InnerLoops(s_, start, tile);  // batches, then its own rows and columns
+    Unroll(Spread(around[batch.size()].loop, around[batch.size() + 1].loop, {}), true);
+    Spread(m, n, {depth[1]});
+    s_.Annotate(depth[1], kWarpProduct, int64_t{1});
+    s_.Annotate(depth[0], kPipelineStages, stages_);
+  }
+
+  // Spreads the rows and columns of a tile over the threads, each with the loops `inside` around its own, which it
+  // returns.
+  std::vector<LoopRV> Spread(LoopRV m, LoopRV n, std::vector<LoopRV> inside) {
+    const int64_t warp_rows = rows_ / warps_of_rows_, warp_columns = columns_ / warps_of_columns_;
+    const LoopRVs rows = s_.Split(m, {warps_of_rows_, warp_rows / kMmaMatrixRows, kMmaMatrixRows});
+    const LoopRVs columns = s_.Split(
+        n, {warps_of_columns_, warp_columns / (kMmaThreadsOfRow * kMmaNeighbours), kMmaThreadsOfRow, kMmaNeighbours});
+    std::vector<LoopRV> order = {rows[0], columns[0], rows[2], columns[2]};
+    const std::vector<LoopRV> own = {rows[1], columns[1], columns[3]};
+    order.insert(order.end(), inside.begin(), inside.end());
+    order.insert(order.end(), own.begin(), own.end());
+    s_.Reorder(order);
+    s_.Bind(s_.Fuse({rows[0], columns[0], rows[2], columns[2]}), "threadIdx.x");
+    return own;
+  }
+  void Unroll(const std::vector<LoopRV>& own, bool vectorizes) {
+    s_.Unroll(own[0]);
+    s_.Unroll(own[1]);
+    if (vectorizes) {
+      s_.Vectorize(own[2]);
+    } else {
+      s_.Unroll(own[2]);
+    }
+  }
+
+  // Puts what a thread has into dimensions of its own of the sums, so that it is a box of them.
+  void SpreadSums() {
+    if (!s_.status().ok()) return;
+    const auto rank = static_cast<int64_t>(StoreOf(s_.Block(reduction_)).indices.size());
+    constexpr int64_t kMatrixColumns = kMmaThreadsOfRow * kMmaNeighbours;
+    s_.TransformLayout(reduction_, 0, MakeIndexMap(rank, [&](std::vector<PrimExpr> i) {
+                         const PrimExpr row = i[m_dimension_], column = i[n_dimension_];
+                         i[m_dimension_] = FloorMod(row, Int64(kMmaMatrixRows));
+                         i[n_dimension_] = FloorDiv(column, Int64(kMatrixColumns));
+                         i.insert(i.begin(), FloorDiv(row, Int64(kMmaMatrixRows)));
+                         i.push_back(FloorMod(column, Int64(kMatrixColumns)));
+                         return i;
+                       }));
+  }
+
+  // The tile of a factor in shared memory, copied by all threads in each iteration of the loop; padding becomes a
+  // condition of the copy. `iter` is the factor's other iteration variable than k, of which the tile has `side` values.
+  void Stage(int64_t read, int iter, int64_t side, LoopRV loop) {
+    if (!s_.status().ok()) return;
+    const BlockSite site = s_.Block(reduction_);
+    const Buffer buffer = site.block().reads[static_cast<size_t>(read)].buffer;
+    const auto& region = site.block().reads[static_cast<size_t>(read)].region;
+    const PrimVar& var = site.block().iter_vars[static_cast<size_t>(iter)]->var;
+    size_t panels = 0;
+    int64_t width = 0;  // of panels
+    for (size_t d = 0; d < region.size(); ++d) {
+      const int64_t found = MmaPanelWidth(region[d].min, BinaryOp::kFloorDiv, var);
+      if (found != 0) panels = d, width = found;
+    }
+    const BlockRV staged = s_.CacheRead(reduction_, read, "shared");
+    const std::optional<BlockSite> padding = s_.state().OnlyWriter(buffer);
+    if (padding && pads_.contains(padding->block().name)) {
+      s_.ComputeInline(s_.GetBlock(padding->block().name));
+    }
+    s_.ComputeAt(staged, loop);
+    handled_.push_back(s_.Block(staged).block().name);
+    auto rank = static_cast<int64_t>(buffer->shape.size());
+    if (width != 0) {  // panels side by side
+      s_.TransformLayout(staged, 0, MakeIndexMap(rank--, [&](std::vector<PrimExpr> i) {
+                           i.back() = i[panels] * Int64(width) + i.back();
+                           i.erase(i.begin() + static_cast<std::ptrdiff_t>(panels));
+                           return i;
+                         }));
+    }
+    s_.StorageAlign(staged, 0, rank - 2, 2 * kMmaChunk, kMmaChunk);
+    std::vector<LoopRV> all;
+    for (const InnerLoop& entry : InnerLoops(s_, staged, loop)) all.push_back(entry.loop);
+    const int64_t row = s_.status().ok() ? AsConstInt(s_.Loop(all.back()).loop->extent).value_or(0) / kMmaChunk : 0;
+    if (row != 0 && row < kMmaMatrixRows) {
+      // Eight threads that store at once have several rows: those that lie as far apart as each has chunks have no bank in
+      // common.
+      const LoopRV chunks = all.back();
+      all.pop_back();
+      const LoopRVs rows = s_.Split(all.size() > 1 ? s_.Fuse(all) : all[0], {kRest, kMmaMatrixRows / row, row});
+      s_.Reorder({rows[2], rows[1]});
+      all = {rows[0], rows[2], rows[1], chunks};
+    }
+    const LoopRVs parts =
+        s_.Split(s_.Fuse(all), {kMmaTileDepth * side / (Threads() * kMmaChunk), Threads(), kMmaChunk});
+    s_.Reorder({parts[1], parts[0], parts[2]});
+    s_.Bind(parts[1], "threadIdx.x");
+    s_.Unroll(parts[0]);
+    s_.Annotate(parts[2], kChunkCopy, int64_t{1});
+  }
+
+  Schedule& s_;
+  BlockRV reduction_;
+  std::vector<BlockName> handled_;
+  MmaProduct product_;
+  std::vector<std::optional<int64_t>> extents_;  // of rows, columns, k
+  size_t num_iters_ = 0;
+  size_t m_dimension_ = 0, n_dimension_ = 0;  // of the result
+  int64_t rows_ = 1, columns_ = 1, stages_ = 2;
+  int64_t warps_of_rows_ = 1, warps_of_columns_ = 1;
+  std::set<BlockName> pads_;
+};
+
+}  // namespace
+
+Match<> MatchesCudaMma(const ScheduleState& state, const BlockSite& site, const Target&) {
+  const Match<> reduction = AsReduction(state, site);
+  if (!reduction) return reduction;
+  if (IsBoundToThreads(site)) return Declined{"it is bound to threads"};
+  const Match<MmaProduct> product = FindMmaProduct(site);
+  if (!product) return product.declined();
+  const auto& iters = site.block().iter_vars;
+  for (const auto& [iter, least] : {std::pair{product->m, kMmaLeastSide}, std::pair{product->n, kMmaLeastSide},
+                                    std::pair{product->k, kMmaLeastDepth}}) {
+    if (ConstantExtent(*iters[static_cast<size_t>(iter)]).value_or(least) < least) {
+      return Declined{"it has few rows, columns or summands"};
+    }
+  }
+  return Taken{};
+}
+
+std::vector<BlockName> ApplyCudaMma(Schedule& s, const BlockSite& site, const Target&) {
+  return CudaMmaBuilder(s, site).Build();
+}
+
+}  // namespace ingot::schedule
