@@ -7,7 +7,8 @@
 //   - if_then_else whose condition differs between lanes becomes a Select if both values are safe to evaluate (no
 //     load, no integer division); it stays one with a condition per lane (masked loads) if its loads are vectors;
 //     otherwise the lanes are computed one by one and joined by a Shuffle;
-//   - an If whose condition differs between lanes stays one if it holds only stores of vectors (masked);
+//   - an If whose condition differs between lanes stays one if it holds only stores of vectors (masked); on CUDA there
+//     are vectors where all lanes fulfil it, else a serial loop;
 //   - a reduction of all lanes into one element joins the lanes first, or is a serial loop where all lanes are equal;
 //   - two vectorized loops around a store that loads along the outer one are a square that is transposed in registers;
 //   - anything else, and anything with an effect, runs as a serial loop.
@@ -113,6 +114,8 @@ class Vectorizer : public StmtMutator {
   Vectorizer(PrimVar var, int lanes, arith::Analyzer& analyzer)
       : var_(std::move(var)), lanes_(lanes), analyzer_(analyzer) {}
 
+  bool has_masks = true;  // a device without masked accesses has two versions: of all lanes, and of one after the other
+
   // Values that are given from outside: of loads (with lanes), and of variables.
   std::unordered_map<const PrimExprNode*, PrimExpr> given;
   PrimVarMap fixed;
@@ -204,6 +207,7 @@ class Vectorizer : public StmtMutator {
     Stmt then_case = MutateStmt(node->then_case);
     if (!condition->dtype.is_scalar()) {
       if (node->else_case || !StoresLanes(then_case)) return Serial(node);
+      if (!has_masks) return WholeOrSerial(node, condition, std::move(then_case));
       return Make<IfStmtNode>(std::move(condition), std::move(then_case), nullptr);
     }
     Stmt else_case = node->else_case ? MutateStmt(node->else_case) : nullptr;
@@ -317,6 +321,15 @@ class Vectorizer : public StmtMutator {
     if (rest->dtype.lanes != lanes_) return std::nullopt;
     return MakeBinary(binary->op, MutatePrim(binary->a),
                       Make<PrimCallNode>(rest->dtype.element_of(), *join, std::vector<PrimExpr>{rest}));
+  }
+
+  // Under a condition that the first lanes fulfil, up to a bound: vectors where all lanes do, else one after the other.
+  Stmt WholeOrSerial(const Ref<IfStmtNode>& node, const PrimExpr& condition, Stmt vectors) const {
+    const auto* less = As<BinaryNode>(condition);
+    const auto* ramp = less != nullptr && less->op == BinaryOp::kLT ? As<RampNode>(less->a) : nullptr;
+    const auto* bound = ramp != nullptr ? As<BroadcastNode>(less->b) : nullptr;
+    if (bound == nullptr || !IsConstInt(ramp->stride, 1)) return Serial(node);
+    return Make<IfStmtNode>(ramp->base + int64_t{lanes_} <= bound->value, std::move(vectors), Serial(node));
   }
 
   // Returns the scalar expression of each lane, joined.
@@ -480,6 +493,7 @@ std::optional<Stmt> TransposeSquare(const For& outer, const For& inner, arith::A
 class VectorizeLoopsMutator : public RangeMutator {
  public:
   Status status;
+  explicit VectorizeLoopsMutator(const Target& target) : has_masks_(target.kind != Target::Kind::kCuda) {}
 
  protected:
   using RangeMutator::Mutate;
@@ -503,10 +517,13 @@ class VectorizeLoopsMutator : public RangeMutator {
       copy.body = MutateStmt(loop->body);
       return Make<ForNode>(std::move(copy));
     }
-    return Vectorizer(loop->var, static_cast<int>(*extent), analyzer_).MutateStmt(loop->body);
+    Vectorizer vectorizer(loop->var, static_cast<int>(*extent), analyzer_);
+    vectorizer.has_masks = has_masks_;
+    return vectorizer.MutateStmt(loop->body);
   }
 
  private:
+  const bool has_masks_;
   static constexpr int64_t kMaxLanes = 256;  // four registers of 512 bits full of bytes
 
   class VectorFinder : public StmtVisitor {
@@ -533,8 +550,8 @@ class VectorizeLoopsMutator : public RangeMutator {
 
 }  // namespace
 
-Result<PrimFunc> VectorizeLoops(const PrimFunc& function, const Target&) {
-  VectorizeLoopsMutator mutator;
+Result<PrimFunc> VectorizeLoops(const PrimFunc& function, const Target& target) {
+  VectorizeLoopsMutator mutator(target);
   Stmt body = mutator.MutateStmt(function->body);
   INGOT_RETURN_IF_ERROR(mutator.status);
   return WithBody(function, std::move(body));
