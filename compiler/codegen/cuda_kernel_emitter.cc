@@ -3,11 +3,14 @@
 
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
+#include <llvm/IR/MDBuilder.h>
 
 #include <utility>
 
+#include "compiler/codegen/arithmetic.h"
 #include "compiler/codegen/bind_buffers.h"
 #include "compiler/schedule/device_loops.h"
+#include "compiler/target/cuda.h"
 
 namespace ingot::codegen {
 namespace {
@@ -130,7 +133,14 @@ void CudaKernelEmitter::BindThread(const ir::ForNode& loop) {
   llvm::IRBuilderBase& b = function_.instructions();
   const llvm::FunctionCallee read = function_.module().getOrInsertFunction(
       RegisterOf(loop.thread_tag), llvm::FunctionType::get(b.getInt32Ty(), false));
-  exprs_.Bind(loop.var.get(), b.CreateZExt(b.CreateCall(read), b.getInt64Ty(), loop.var->name));
+  llvm::CallInst* number = b.CreateCall(read);
+  // What LLVM divides then has 32 bits.
+  if (const auto extent = ir::AsConstInt(loop.extent); extent && *extent > 1) {
+    number->setMetadata(llvm::LLVMContext::MD_range,
+                        llvm::MDBuilder(function_.context())
+                            .createRange(llvm::APInt(32, 0), llvm::APInt(32, static_cast<uint64_t>(*extent))));
+  }
+  exprs_.Bind(loop.var.get(), b.CreateZExt(number, b.getInt64Ty(), loop.var->name));
   exprs_.SetRange(loop.var, ir::Range{loop.min, loop.extent});
 }
 
@@ -203,6 +213,38 @@ std::optional<Storage> CudaKernelEmitter::Allocate(const ir::Buffer& buffer) {
       symbol_ + "$" + buffer->name, nullptr, llvm::GlobalValue::NotThreadLocal, kCudaSharedMemory);
   variable->setAlignment(llvm::Align(kSharedAlignment));
   return Storage{variable, memory_.scopes().Add(buffer->name), kSharedAlignment};
+}
+
+// A butterfly: in each step a lane gets the value of the lane half as far away, so that all of them end with the same
+// bits. Words of 32 bits travel; a narrower value takes one, a wider one two.
+llvm::Value* CudaKernelEmitter::ReduceInWarp(ir::BinaryOp op, DataType dtype, llvm::Value* value) {
+  llvm::IRBuilderBase& b = function_.instructions();
+  const Numeric numeric(b);
+  const Arithmetic arithmetic(function_, *this);
+  constexpr uint32_t kAllLanes = 0xffffffff, kWholeWarp = 31;
+  for (uint32_t distance = kCudaWarpThreads / 2; distance > 0; distance /= 2) {
+    const auto exchange = [&](llvm::Value* word) -> llvm::Value* {
+      llvm::CallInst* other =
+          b.CreateIntrinsic(b.getInt32Ty(), llvm::Intrinsic::nvvm_shfl_sync_bfly_i32,
+                            {b.getInt32(kAllLanes), word, b.getInt32(distance), b.getInt32(kWholeWarp)});
+      other->setConvergent();
+      return other;
+    };
+    llvm::Value* stored = numeric.ToMemory(value, dtype);
+    llvm::Type* type = stored->getType();
+    llvm::Type* bits = b.getIntNTy(static_cast<unsigned>(type->getPrimitiveSizeInBits()));
+    llvm::Value* word = b.CreateBitCast(stored, bits);
+    if (bits->getIntegerBitWidth() <= 32) {
+      word = b.CreateTrunc(exchange(b.CreateZExt(word, b.getInt32Ty())), bits);
+    } else {
+      llvm::Value* low = b.CreateZExt(exchange(b.CreateTrunc(word, b.getInt32Ty())), bits);
+      llvm::Value* high = b.CreateZExt(exchange(b.CreateTrunc(b.CreateLShr(word, 32), b.getInt32Ty())), bits);
+      word = b.CreateOr(low, b.CreateShl(high, 32));
+    }
+    llvm::Value* other = numeric.FromMemory(b.CreateBitCast(word, type), dtype);
+    value = arithmetic.Binary(op, dtype, value, other, /*no_wrap=*/false);
+  }
+  return value;
 }
 
 llvm::Value* CudaKernelEmitter::LoadWorkspace() {

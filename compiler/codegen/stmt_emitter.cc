@@ -10,6 +10,7 @@
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visitor.h"
+#include "compiler/target/cuda.h"
 #include "runtime/check.h"
 #include "runtime/kernel_abi.h"
 
@@ -53,7 +54,7 @@ void StmtEmitter::Emit(const ir::Stmt& stmt) {
     case ir::StmtKind::kAllocate:
       return EmitAllocate(*ir::As<ir::AllocateNode>(stmt));
     case ir::StmtKind::kAttr:
-      return status_.Unsupported("attribute \"" + ir::As<ir::AttrStmtNode>(stmt)->key + "\" was not lowered");
+      return EmitAttribute(*ir::As<ir::AttrStmtNode>(stmt));
     case ir::StmtKind::kBlock:
     case ir::StmtKind::kBlockRealize:
       return status_.Unsupported("a block was not lowered");
@@ -158,9 +159,10 @@ void StmtEmitter::EmitInterleaved(std::span<const ir::Stmt> stores) {
   memory_.Store(*address, b_.CreateShuffleVector(all, order), dtype.with_lanes(lanes * count));
 }
 
-void StmtEmitter::EmitStore(const ir::BufferStoreNode& store) {
+void StmtEmitter::EmitStore(const ir::BufferStoreNode& store) { StoreValue(store, exprs_.Emit(store.value)); }
+
+void StmtEmitter::StoreValue(const ir::BufferStoreNode& store, llvm::Value* value) {
   const DataType dtype = store.value->dtype;
-  llvm::Value* value = exprs_.Emit(store.value);
   const std::optional<Address> address = exprs_.EmitAddress(store.buffer, store.indices);
   if (!address) return;
   if (dtype != store.buffer->dtype.with_lanes(address->lanes)) {
@@ -264,6 +266,19 @@ void StmtEmitter::EmitAllocate(const ir::AllocateNode& allocate) {
   if (!storage) return;
   memory_.Bind(buffer->data.get(), *storage);
   Emit(allocate.body);
+}
+
+void StmtEmitter::EmitAttribute(const ir::AttrStmtNode& attribute) {
+  const auto* store = ir::As<ir::BufferStoreNode>(attribute.body);
+  const int64_t* op = attribute.value.get<int64_t>();
+  if (attribute.key != kCudaWarpReduce || store == nullptr || op == nullptr || !store->value->dtype.is_scalar()) {
+    return status_.Unsupported("attribute \"" + attribute.key + "\" was not lowered");
+  }
+  llvm::Value* own = exprs_.Emit(store->value);
+  if (status_.failed()) return;
+  llvm::Value* reduced = target_.ReduceInWarp(static_cast<ir::BinaryOp>(*op), store->value->dtype, own);
+  if (reduced == nullptr) return status_.Unsupported("it exchanges values between threads of a warp");
+  StoreValue(*store, reduced);
 }
 
 void StmtEmitter::EmitAssert(const ir::AssertStmtNode& node) {

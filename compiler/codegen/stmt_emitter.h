@@ -26,6 +26,8 @@ class TargetStatements {
   virtual void EmitDeviceLoop(const ir::ForNode& loop) = 0;
   // The memory of a buffer that the kernel allocates; null after a failure.
   virtual std::optional<Storage> Allocate(const ir::Buffer& buffer) = 0;
+  // What the values that the lanes of a warp have give together; null on targets without warps.
+  virtual llvm::Value* ReduceInWarp(ir::BinaryOp, DataType, llvm::Value*) { return nullptr; }
 };
 
 class StmtEmitter {
@@ -41,11 +43,13 @@ class StmtEmitter {
   static size_t InterleavedStores(std::span<const ir::Stmt> stmts);
   void EmitInterleaved(std::span<const ir::Stmt> stores);
   void EmitStore(const ir::BufferStoreNode& store);
+  void StoreValue(const ir::BufferStoreNode& store, llvm::Value* value);
   void EmitIf(const ir::IfStmtNode& node);
   void EmitFor(const ir::ForNode& loop);
   void EmitWhile(const ir::WhileNode& loop);
   void EmitAllocate(const ir::AllocateNode& allocate);
   void EmitAssert(const ir::AssertStmtNode& node);
+  void EmitAttribute(const ir::AttrStmtNode& attribute);
 
   FunctionBuilder& function_;
   KernelStatus& status_;

@@ -14,6 +14,12 @@ namespace ingot {
 
 inline constexpr int64_t kCudaWarpThreads = 32;
 inline constexpr int64_t kCudaMaxBlockThreads = 1024;
+// The note of a schedule on a loop that reduces: the threads of a block, each of which has one of its iterations, may
+// reduce in any order (transform/tensor/cross_threads).
+inline constexpr const char* kCudaCrossThreads = "cross_threads";
+// The key of a lowered attribute around the store of a value that the lanes of a warp have, all of them at once: each of
+// them stores what all values give together. The attribute's value is the ir::BinaryOp.
+inline constexpr const char* kCudaWarpReduce = "warp_reduce";
 
 struct CudaArch {
   std::string_view name;     // "sm_80"

@@ -240,6 +240,22 @@ void VectorizeLong(Schedule& schedule, LoopRV loop, int64_t lanes) {
   VectorizeTile(schedule, parts.tail, lanes);
 }
 
+int SharedDimensions(const std::vector<BlockSite>& sites) {
+  arith::Analyzer analyzer;
+  const BufferStoreNode& last = StoreOf(sites.back());
+  int shared = static_cast<int>(last.indices.size());
+  for (const BlockSite& site : sites) {
+    const BufferStoreNode& store = StoreOf(site);
+    int d = 0;
+    while (d < shared && d < static_cast<int>(store.indices.size()) && IterOfDimension(site, d) >= 0 &&
+           analyzer.ProveEqual(store.buffer->shape[d], last.buffer->shape[d])) {
+      ++d;
+    }
+    shared = d;
+  }
+  return shared;
+}
+
 HandleList<InnerLoop> InnerLoops(Schedule& schedule, BlockRV block, LoopRV outer) {
   const LoopRVs loops = schedule.GetLoops(block);
   const BlockSite site = schedule.Block(block);

@@ -48,6 +48,9 @@ std::vector<int> SpatialIters(const BlockSite& site);
 std::vector<int> ReduceIters(const BlockSite& site);
 std::optional<int64_t> ConstantExtent(const ir::IterVarNode& iter);
 
+// The number of leading dimensions that the results of all stages share.
+int SharedDimensions(const std::vector<BlockSite>& sites);
+
 // Elementary operations of one instance of the block (a multiply-add is one, exp and the like are ten).
 int64_t CostOfInstance(const BlockSite& site);
 // The number of instances, with symbolic extents counted as 1.

@@ -13,23 +13,6 @@ using namespace ir;  // NOLINT
 
 namespace {
 
-// The number of leading dimensions that all stages share.
-int SharedDimensions(const std::vector<BlockSite>& sites) {
-  arith::Analyzer analyzer;
-  const BufferStoreNode& last = StoreOf(sites.back());
-  int shared = static_cast<int>(last.indices.size());
-  for (const BlockSite& site : sites) {
-    const BufferStoreNode& store = StoreOf(site);
-    int d = 0;
-    while (d < shared && d < static_cast<int>(store.indices.size()) && IterOfDimension(site, d) >= 0 &&
-           analyzer.ProveEqual(store.buffer->shape[d], last.buffer->shape[d])) {
-      ++d;
-    }
-    shared = d;
-  }
-  return shared;
-}
-
 // Whether every dimension of a reduction's result other than the shared ones has the extent 1.
 bool ReducesWholeRows(const ScheduleState& state, const std::vector<BlockSite>& sites, int shared) {
   for (const BlockSite& site : sites) {

@@ -42,6 +42,9 @@ std::vector<BlockName> ApplyCudaVectorProduct(Schedule& schedule, const BlockSit
 // cuda_windows.cc
 Match<> MatchesCudaWindows(const ScheduleState& state, const BlockSite& site, const Target& target);
 std::vector<BlockName> ApplyCudaWindows(Schedule& schedule, const BlockSite& site, const Target& target);
+// cuda_rows.cc
+Match<> MatchesCudaRows(const ScheduleState& state, const BlockSite& site, const Target& target);
+std::vector<BlockName> ApplyCudaRows(Schedule& schedule, const BlockSite& site, const Target& target);
 // cuda_threads.cc
 Match<> MatchesCudaThreads(const ScheduleState& state, const BlockSite& site, const Target& target);
 std::vector<BlockName> ApplyCudaThreads(Schedule& schedule, const BlockSite& site, const Target& target);

@@ -11,7 +11,7 @@
 // follow each other, inside of serial loops too: code generation has the threads wait for each other behind each
 // (codegen/cuda_launches). What a condition or an extent around such loops reads, the part does not write. Parts of one
 // block that follow each other become one. In a nest of which a schedule bound some statements to the threads of a block,
-// one thread does the others.
+// one thread does the others, but reductions of what they have (cross_threads).
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -21,6 +21,7 @@
 
 #include "compiler/ir/visitor.h"
 #include "compiler/target/cuda.h"
+#include "compiler/transform/tensor/cross_threads.h"
 #include "compiler/transform/tensor/independent_loops.h"
 #include "compiler/transform/tensor/passes.h"
 
@@ -374,12 +375,13 @@ class OneThreadFiller {
       if (!of_one.empty()) parts.push_back(ByFirstThread(MakeSeq(std::exchange(of_one, {})), threads_));
     };
     for (const Stmt& stmt : seq.stmts) {
-      if (!HasThreads(stmt)) {
+      std::optional<Stmt> across = ReduceAcrossThreads(stmt, threads_);
+      if (!across && !HasThreads(stmt)) {
         of_one.push_back(stmt);
         continue;
       }
       flush();
-      parts.push_back(FillIn(stmt));
+      parts.push_back(across ? *std::move(across) : FillIn(stmt));
     }
     flush();
     return MakeSeq(std::move(parts));

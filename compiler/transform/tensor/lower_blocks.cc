@@ -6,6 +6,7 @@
 #include "compiler/ir/visitor.h"
 #include "compiler/schedule/device_loops.h"
 #include "compiler/schedule/region.h"
+#include "compiler/target/cuda.h"
 #include "compiler/transform/tensor/passes.h"
 
 namespace ingot::transform {
@@ -86,7 +87,12 @@ class BlockLowerer : public StmtMutator {
     }
     ForNode copy = *loop;
     copy.body = MutateStmt(loop->body);
-    if (!has_threads_ || !schedule::IsDeviceLoop(*loop)) copy.annotations = {};
+    const AttrValue* across = loop->annotations.Find(kCudaCrossThreads);
+    if (!has_threads_) {
+      copy.annotations = {};
+    } else if (!schedule::IsDeviceLoop(*loop)) {
+      copy.annotations = across != nullptr ? Attrs{{kCudaCrossThreads, *across}} : Attrs{};
+    }
     const DataType dtype = loop->var->dtype;
     if (!IsConstInt(loop->min, 0) || dtype != DataType::Int(64)) {
       copy.var = MakePrimVar(loop->var->name);

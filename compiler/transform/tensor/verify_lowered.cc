@@ -5,6 +5,7 @@
 
 #include "compiler/ir/visitor.h"
 #include "compiler/schedule/device_loops.h"
+#include "compiler/target/cuda.h"
 #include "compiler/transform/tensor/lowered.h"
 #include "compiler/transform/tensor/passes.h"
 
@@ -32,7 +33,13 @@ class LoweredVerifier : public StmtVisitor {
 
   void Visit(const BlockNode& block) override { Fail("block \"" + block.name + "\" was not lowered"); }
   void Visit(const BlockRealizeNode& realize) override { Visit(*realize.block); }
-  void Visit(const AttrStmtNode& attr) override { Fail("attribute " + attr.key + " is left"); }
+  void Visit(const AttrStmtNode& attr) override {
+    const auto* store = As<BufferStoreNode>(attr.body);
+    const bool is_of_warp = target_.kind == Target::Kind::kCuda && attr.key == kCudaWarpReduce && store != nullptr &&
+                            store->value->dtype.is_scalar() && attr.value.get<int64_t>() != nullptr;
+    if (!is_of_warp) return Fail("attribute " + attr.key + " is left");
+    StmtVisitor::Visit(attr);
+  }
   void Visit(const ForNode& loop) override {
     const std::string name = "loop " + loop.var->name;
     Define(loop.var);

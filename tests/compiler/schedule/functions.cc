@@ -153,6 +153,14 @@ PrimFunc RowSum(PrimExpr m, PrimExpr n) {
   return te::CreatePrimFunc({x, y});
 }
 
+PrimFunc ColumnSum(PrimExpr m, PrimExpr n) {
+  const te::Tensor x = te::Placeholder({m, n}, kFloat, "X");
+  const IterVar k = te::ReduceAxis(m, "k");
+  const te::Tensor y = te::Compute(
+      {n}, [&](const Indices& i) { return te::Sum(x(k->var, i[0]), {k}); }, "sum");
+  return te::CreatePrimFunc({x, y});
+}
+
 PrimFunc GlobalMean(PrimExpr m, PrimExpr n) {
   const te::Tensor x = te::Placeholder({m, n}, kFloat, "X");
   const IterVar r = te::ReduceAxis(m, "r"), k = te::ReduceAxis(n, "k");
@@ -358,6 +366,7 @@ std::vector<Case> AllCases() {
       {"softmax of hundred", Softmax(N(), c(100)), 1, {{{70, 100}, {70, 100}}}},
       {"softmax, symbolic rows' length", Softmax(c(3), N()), 1, {{{3, 37}, {3, 37}}, {{3, 4}, {3, 4}}}},
       {"row sum", RowSum(N(), c(50)), 1, {{{4, 50}, {4}}}},
+      {"column sum", ColumnSum(c(300), N()), 1, {{{300, 7}, {7}}}},
       {"global mean", GlobalMean(c(4), c(30)), 1, {{{4, 30}, {}}}},
       {"elementwise", ElementwiseChain(N(), c(100)), 1, {{{3, 100}, {100}, {3, 100}}}},
       {"elementwise, symbolic columns",

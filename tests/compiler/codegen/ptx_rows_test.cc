@@ -1,0 +1,229 @@
+// Reductions of rows by the rule cuda_rows on the GPU that is not there, beside the interpreter of the function as it was
+// before its schedule: random sizes around those of warps, vectors and registers, fixed and symbolic, several dtypes,
+// stages in between and behind. The numbers are small integers, so that sums are exact in any order and results equal bit
+// for bit. INGOT_LONG_TESTS=1 takes 300 functions in place of 40.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "compiler/interp/interpreter.h"
+#include "compiler/op/reference.h"
+#include "compiler/schedule/default_schedule.h"
+#include "compiler/te/tensor.h"
+#include "tests/compiler/codegen/ptx_run.h"
+
+namespace ingot::codegen {
+namespace {
+
+using ir::Int64;
+using ir::PrimExpr;
+using testing::CheckPtxasTakes, testing::RunImage, testing::Sm, testing::SourceOf;
+
+enum Kind : int { kReduce, kCentre, kSoftmax, kNorm, kNumKinds };
+
+// A reduction of x[.., rows, length (as two axes)], and what depends on it.
+struct Rows {
+  int64_t batch, rows, length;  // batch 0: there is none
+  int64_t inner = 0;            // of the row's axes, the last one; 0: there is one
+  int kind = kReduce;
+  ir::BinaryOp op = ir::BinaryOp::kAdd;
+  DataType dtype = DataType::Float(32), sum_dtype = DataType::Float(32);
+  unsigned symbolic = 0;  // bits: batch, rows, length
+  std::string Text() const {
+    std::string text = dtype.ToString() + "->" + sum_dtype.ToString() + " kind " + std::to_string(kind);
+    for (const int64_t size : {batch, rows, length, inner}) text += " " + std::to_string(size);
+    return text + " op " + std::to_string(static_cast<int>(op)) + " symbolic " + std::to_string(symbolic);
+  }
+};
+
+struct Built {
+  ir::PrimFunc function;
+  std::vector<std::vector<int64_t>> dims;  // of the buffers, the result's last
+  std::vector<DataType> dtypes;
+};
+
+Built Build(const Rows& p) {
+  const auto size = [&](int64_t value, unsigned bit, const char* name) {
+    return (p.symbolic >> bit & 1u) != 0 ? PrimExpr(ir::MakePrimVar(name)) : Int64(value);
+  };
+  std::vector<PrimExpr> outer, row;
+  std::vector<int64_t> outer_dims, row_dims;
+  if (p.batch > 0) {
+    outer.push_back(size(p.batch, 0, "b"));
+    outer_dims.push_back(p.batch);
+  }
+  outer.push_back(size(p.rows, 1, "r"));
+  outer_dims.push_back(p.rows);
+  row.push_back(size(p.length, 2, "n"));
+  row_dims.push_back(p.length);
+  if (p.inner > 0) {
+    row.push_back(Int64(p.inner));
+    row_dims.push_back(p.inner);
+  }
+  const auto joined = [](auto a, const auto& b) {
+    a.insert(a.end(), b.begin(), b.end());
+    return a;
+  };
+  const std::vector<PrimExpr> shape = joined(outer, row);
+  const te::Tensor x = te::Placeholder(shape, p.dtype, "X");
+  const te::Tensor weight = te::Placeholder(row, p.sum_dtype, "W");
+  const auto of_row = [&](const te::Indices& i) {
+    return std::vector<PrimExpr>(i.begin(), i.begin() + static_cast<std::ptrdiff_t>(outer.size()));
+  };
+  const auto in_row = [&](const te::Indices& i) {
+    return std::vector<PrimExpr>(i.begin() + static_cast<std::ptrdiff_t>(outer.size()), i.end());
+  };
+  const auto reduce = [&](const std::string& name, ir::BinaryOp op, const auto& value) {
+    std::vector<ir::IterVar> axes;
+    for (size_t d = 0; d < row.size(); ++d) axes.push_back(te::ReduceAxis(row[d], "k" + std::to_string(d)));
+    return te::Compute(
+        outer,
+        [&](const te::Indices& i) {
+          te::Indices at = i;
+          for (const ir::IterVar& axis : axes) at.push_back(axis->var);
+          PrimExpr each = value(at);
+          return op == ir::BinaryOp::kAdd   ? te::Sum(each, axes)
+                 : op == ir::BinaryOp::kMax ? te::ReduceMax(each, axes)
+                                            : te::ReduceMin(each, axes);
+        },
+        name);
+  };
+  const auto load = [&](const te::Indices& i) { return ir::Cast(p.sum_dtype, x(i)); };
+  te::Tensor out = reduce("first", p.kind == kNorm ? ir::BinaryOp::kAdd : p.op, load);
+  std::vector<te::Tensor> args{x};
+  if (p.kind == kCentre) {
+    const te::Tensor first = out;
+    out = te::Compute(
+        shape, [&](const te::Indices& i) { return ir::Cast(p.dtype, load(i) - first(of_row(i))); }, "centred");
+  } else if (p.kind == kSoftmax) {
+    const te::Tensor first = out;
+    const te::Tensor between = te::Compute(
+        shape, [&](const te::Indices& i) { return (load(i) - first(of_row(i))) * load(i); }, "between");
+    const te::Tensor second = reduce("second", ir::BinaryOp::kAdd, [&](const te::Indices& i) { return between(i); });
+    out = te::Compute(
+        shape, [&](const te::Indices& i) { return between(i) + second(of_row(i)); }, "behind");
+  } else if (p.kind == kNorm) {
+    const te::Tensor first = out;
+    const te::Tensor half = te::Compute(
+        outer, [&](const te::Indices& i) { return first(i) + ir::MakeConst(p.sum_dtype, 1); }, "half");
+    const te::Tensor second =
+        reduce("second", ir::BinaryOp::kMax, [&](const te::Indices& i) { return ir::Max(load(i), half(of_row(i))); });
+    out = te::Compute(
+        shape,
+        [&](const te::Indices& i) { return (load(i) - half(of_row(i))) * weight(in_row(i)) + second(of_row(i)); },
+        "normed");
+    args.push_back(weight);
+  }
+  Built built;
+  built.dims.push_back(joined(outer_dims, row_dims));
+  built.dtypes.push_back(p.dtype);
+  if (p.kind == kNorm) {
+    built.dims.push_back(row_dims);
+    built.dtypes.push_back(p.sum_dtype);
+  }
+  args.push_back(out);
+  built.dims.push_back(p.kind == kReduce ? outer_dims : built.dims[0]);
+  built.dtypes.push_back(out.dtype());
+  built.function = te::CreatePrimFunc(args);
+  return built;
+}
+
+op::KernelArguments ArgumentsOf(const Built& built, uint64_t seed) {
+  op::KernelArguments arguments{{}, {}, built.dims.size() - 1};
+  for (size_t i = 0; i < built.dims.size(); ++i) {
+    std::mt19937_64 generator(seed * 8 + i);
+    op::ReferenceTensor tensor = op::NewReference(built.dtypes[i], built.dims[i]);
+    const int64_t count = op::CountOf(built.dims[i]);
+    for (int64_t e = 0; i + 1 < built.dims.size() && e < count; ++e) {
+      op::SetNumber(tensor, e, static_cast<double>(static_cast<int64_t>(generator() % 5) - 2));
+    }
+    const std::vector<std::byte> packed = op::PackReference(tensor);
+    arguments.tensors.push_back(std::move(tensor));
+    arguments.bytes.emplace_back(packed.begin(), packed.end());
+  }
+  std::ranges::fill(arguments.bytes.back(), std::byte{0xaa});  // what is not written shows
+  return arguments;
+}
+
+// Whether the rule scheduled the function.
+bool IsByRows(const ir::PrimFunc& function) {
+  const Result<schedule::ScheduledFunction> scheduled = schedule::ApplyDefaultSchedule(function, Sm("sm_80"));
+  return scheduled.ok() && std::ranges::any_of(scheduled->applications, [](const schedule::Application& application) {
+           return application.rule == std::string("cuda_rows");
+         });
+}
+
+Result<op::Bytes> Expected(const Built& built, uint64_t seed) {
+  op::KernelArguments arguments = ArgumentsOf(built, seed);
+  std::vector<interp::HostBuffer> buffers;
+  for (size_t i = 0; i < built.dims.size(); ++i) {
+    buffers.push_back({built.dtypes[i], built.dims[i], arguments.bytes[i], i < arguments.num_inputs});
+  }
+  INGOT_RETURN_IF_ERROR(interp::Interpret(built.function, buffers, {}, {.check_races = false}));
+  return std::move(arguments.bytes.back());
+}
+
+// What is wrong with the function on the GPU that is not there; empty: nothing. The kernel is added to `sources`.
+std::string Wrong(const Rows& p, uint64_t seed, std::vector<KernelSource>& sources) {
+  const Built built = Build(p);
+  op::KernelArguments arguments = ArgumentsOf(built, seed);
+  const Result<op::Bytes> expected = Expected(built, seed);
+  if (!expected.ok()) return std::string(expected.status().message());
+  const Result<KernelSource> source = SourceOf(built.function, Sm("sm_80"));
+  if (!source.ok()) return std::string(source.status().message());
+  const Result<PtxImage> image = CompilePtx({&*source, 1}, Sm("sm_80"));
+  if (!image.ok()) return std::string(image.status().message());
+  sources.push_back(*source);
+  const Result<ptx::LaunchCounts> counts = RunImage(*source, *image, arguments);
+  if (!counts.ok()) return std::string(counts.status().message());
+  return std::ranges::equal(arguments.bytes.back(), *expected) ? "" : "another result";
+}
+
+Rows RandomRows(std::mt19937_64& generator) {
+  const auto below = [&](uint64_t n) { return static_cast<size_t>(generator() % n); };
+  const DataType f16 = DataType::Float(16), f32 = DataType::Float(32), f64 = DataType::Float(64);
+  const std::vector<std::pair<DataType, DataType>> dtypes = {{f32, f32},
+                                                             {f32, f32},
+                                                             {f16, f32},
+                                                             {DataType::Bfloat16(), f32},
+                                                             {f64, f64},
+                                                             {DataType::Int(8), DataType::Int(32)},
+                                                             {DataType::Int(64), DataType::Int(64)}};
+  const int64_t lengths[] = {32, 33, 48, 63, 64, 96, 100, 128, 250, 256, 512, 768, 1000, 1024, 1500, 2048, 4096, 6000};
+  const int64_t counts[] = {1, 2, 3, 4, 7, 8, 16};
+  Rows p{};
+  p.batch = below(3) == 0 ? counts[below(3)] : 0;
+  p.rows = counts[below(std::size(counts))];
+  p.length = lengths[below(std::size(lengths))];
+  if (below(4) == 0) {
+    p.inner = static_cast<int64_t>(1 + below(40));
+    p.length = (p.length + p.inner - 1) / p.inner;
+    if (p.length * p.inner < 32) p.length = 32;
+  }
+  p.kind = static_cast<int>(below(kNumKinds));
+  p.op = std::vector{ir::BinaryOp::kAdd, ir::BinaryOp::kMax, ir::BinaryOp::kMin}[below(3)];
+  std::tie(p.dtype, p.sum_dtype) = dtypes[below(dtypes.size())];
+  p.symbolic = below(2) == 0 ? 0 : static_cast<unsigned>(below(8));
+  if (p.batch == 0) p.symbolic &= ~1u;
+  return p;
+}
+
+TEST_CASE("reductions of rows on the stand-in GPU are those of the interpreter") {
+  const size_t count = std::getenv("INGOT_LONG_TESTS") != nullptr ? 300 : 40;
+  std::mt19937_64 generator(7);
+  std::vector<KernelSource> sources;
+  for (size_t i = 0; i < count; ++i) {
+    const Rows p = RandomRows(generator);
+    CAPTURE(p.Text());
+    CHECK(IsByRows(Build(p).function));
+    CHECK(Wrong(p, i, sources) == "");
+  }
+  CheckPtxasTakes(sources);
+}
+
+}  // namespace
+}  // namespace ingot::codegen
