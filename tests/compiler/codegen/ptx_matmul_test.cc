@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "compiler/op/reference.h"
+#include "compiler/schedule/default_schedule.h"
 #include "compiler/te/tensor.h"
 #include "tests/compiler/codegen/ptx_run.h"
 
