@@ -11,6 +11,7 @@
 // whole vectors for all threads, each keeps its elements of the inputs that several stages read, and of stages in between,
 // in registers (place_buffers finds that they are its own), and memory is read once. Other rows lie in shared memory
 // between stages, or where they are too long or of symbolic length, stages in between are computed again by each reader.
+// A few long rows are reduced in two launches: segments of them, then what these gave.
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -62,9 +63,44 @@ bool ReadsAlongRows(const BlockSite& site) {
   });
 }
 
+// The loops that reduce as one, inside of the others.
+LoopRV FuseReducing(Schedule& s, BlockRV block) {
+  const LoopRVs loops = s.GetLoops(block);
+  if (!s.status().ok()) return {};
+  const BlockSite site = s.Block(block);
+  std::vector<LoopRV> spatial, reducing;
+  for (size_t i = 0; i < site.loops.size(); ++i) {
+    (IsSpatialLoop(site, site.loops[i]) ? spatial : reducing).push_back(loops[i]);
+  }
+  std::vector<LoopRV> order = spatial;
+  order.insert(order.end(), reducing.begin(), reducing.end());
+  if (order.size() > 1) s.Reorder(order);
+  return reducing.size() > 1 ? s.Fuse(reducing) : reducing[0];
+}
+
+// Of a few long rows that nothing but the reduction itself reads, each is reduced in parts by as many blocks of threads
+// as this (1: in one piece), whose results are then a row of their own.
+int64_t SegmentsOf(const ScheduleState& state, const BlockSite& first) {
+  constexpr int64_t kMostRows = 64, kLongRow = 64 << 10, kBlocks = 1024, kLeastSegment = 8 << 10;
+  if (!IsReduction(state, first)) return 1;
+  for (const BufferRegion& read : first.block().reads) {
+    for (const BlockSite& reader : state.Readers(read.buffer)) {
+      if (!reader.realize.same_as(first.realize)) return 1;
+    }
+  }
+  const int64_t length = LengthOf(first, ReduceIters(first)).value_or(0);
+  const int64_t rows = LengthOf(first, SpatialIters(first)).value_or(kMostRows + 1);
+  if (length < kLongRow || rows > kMostRows) return 1;
+  int64_t segments = 1;
+  while (segments * 2 * rows <= kBlocks && length / (segments * 2) >= kLeastSegment) segments *= 2;
+  return segments;
+}
+
 class CudaRowsBuilder {
  public:
-  explicit CudaRowsBuilder(Schedule& schedule) : s_(schedule) {}
+  // Of all blocks but the given ones.
+  explicit CudaRowsBuilder(Schedule& schedule, std::set<BlockName> others = {})
+      : s_(schedule), others_(std::move(others)) {}
 
   std::vector<BlockName> Build() {
     ListStages();
@@ -76,19 +112,27 @@ class CudaRowsBuilder {
     PlaceStages();
     if (!s_.status().ok()) return handled_;
     std::vector<BlockName> names;
-    for (const BlockSite& stage : s_.state().Blocks()) names.push_back(stage.block().name);
+    for (const BlockSite& stage : Stages()) names.push_back(stage.block().name);
     for (const BlockName& name : names) BindStage(name);
     s_.Bind(block_, "blockIdx.x");
     return handled_;
   }
 
  private:
+  std::vector<BlockSite> Stages() const {
+    std::vector<BlockSite> stages;
+    for (BlockSite& site : s_.state().Blocks()) {
+      if (!others_.contains(site.block().name)) stages.push_back(std::move(site));
+    }
+    return stages;
+  }
+
   void ListStages() {
-    std::vector<BlockSite> sites = s_.state().Blocks();
+    std::vector<BlockSite> sites = Stages();
     shared_ = SharedDimensions(sites);
     for (const BlockSite& site : sites) handled_.push_back(site.block().name);
     if (IsReduction(s_.state(), sites.back())) WriteBack(s_, s_.GetBlock(sites.back().block().name), handled_);
-    sites = s_.state().Blocks();
+    sites = Stages();
     for (const BlockSite& site : sites) {
       if (IsReduction(s_.state(), site)) reductions_.push_back(site.block().name);
     }
@@ -99,7 +143,7 @@ class CudaRowsBuilder {
   void ChooseThreads() {
     length_ = 1;
     int64_t bytes = 1;
-    for (const BlockSite& site : s_.state().Blocks()) {
+    for (const BlockSite& site : Stages()) {
       bytes = std::max(bytes, BytesOf(StoreOf(site).buffer->dtype));
       for (const LoadUse& use : LoadsOf(site)) bytes = std::max(bytes, BytesOf(use.load->buffer->dtype));
       if (!IsReduction(s_.state(), site)) continue;
@@ -137,7 +181,7 @@ class CudaRowsBuilder {
 
   // Stages in between whose rows would lie in the workspace are computed by each reader.
   void DropStages() {
-    for (const BlockSite& site : s_.state().Blocks()) {
+    for (const BlockSite& site : Stages()) {
       const BlockName& name = site.block().name;
       if (name == last_ || !IsInjective(s_.state(), site)) continue;
       const std::optional<int64_t> length = LengthOf(site, OwnIters(site));
@@ -175,7 +219,7 @@ class CudaRowsBuilder {
   void KeepInputs() {
     if (!keeps_) return;
     std::vector<Buffer> inputs;
-    for (const BlockSite& site : s_.state().Blocks()) {
+    for (const BlockSite& site : Stages()) {
       for (const BufferRegion& read : site.block().reads) {
         const bool is_known =
             std::ranges::any_of(inputs, [&](const Buffer& known) { return known.same_as(read.buffer); });
@@ -207,17 +251,8 @@ class CudaRowsBuilder {
     for (const BlockName& name : reductions_) {
       if (!s_.status().ok()) return;
       const BlockRV block = s_.GetBlock(name);
-      const BlockSite site = s_.Block(block);
-      const LoopRVs loops = s_.GetLoops(block);
+      const LoopRV reduced = FuseReducing(s_, block);
       if (!s_.status().ok()) return;
-      std::vector<LoopRV> spatial, reducing;
-      for (size_t i = 0; i < site.loops.size(); ++i) {
-        (IsSpatialLoop(site, site.loops[i]) ? spatial : reducing).push_back(loops[i]);
-      }
-      std::vector<LoopRV> order = spatial;
-      order.insert(order.end(), reducing.begin(), reducing.end());
-      if (order.size() > 1) s_.Reorder(order);
-      const LoopRV reduced = reducing.size() > 1 ? s_.Fuse(reducing) : reducing[0];
       const BlockRV partial = s_.RFactor(SplitRow(reduced).thread);
       s_.SetScope(partial, 0, "local");
       if (!s_.status().ok()) return;
@@ -293,7 +328,7 @@ class CudaRowsBuilder {
     if (outer.empty()) outer.push_back(s_.AddUnitLoop(last));
     const LoopRVs rows = s_.Split(outer.size() > 1 ? s_.Fuse(outer) : outer[0], {kRest, rows_});
     block_ = rows[0];
-    const std::vector<BlockSite> stages = s_.state().Blocks();
+    const std::vector<BlockSite> stages = Stages();
     for (size_t i = stages.size(); i-- > 0;) {
       const BlockName& name = stages[i].block().name;
       if (name != last_) s_.ComputeAt(s_.GetBlock(name), block_);
@@ -361,6 +396,7 @@ class CudaRowsBuilder {
   }
 
   Schedule& s_;
+  const std::set<BlockName> others_;
   std::vector<BlockName> handled_, reductions_;
   BlockName last_;
   std::set<BlockName> partials_;
@@ -390,7 +426,20 @@ Match<> MatchesCudaRows(const ScheduleState& state, const BlockSite& site, const
 }
 
 std::vector<BlockName> ApplyCudaRows(Schedule& s, const BlockSite&, const Target&) {
-  return CudaRowsBuilder(s).Build();
+  const std::vector<BlockSite> sites = s.state().Blocks();
+  const int64_t segments = SegmentsOf(s.state(), sites.front());
+  if (segments == 1) return CudaRowsBuilder(s).Build();
+  const BlockRV segment =
+      s.RFactor(s.Split(FuseReducing(s, s.GetBlock(sites.front().block().name)), {segments, kRest})[0]);
+  if (!s.status().ok()) return {};
+  const BlockName name = s.Block(segment).block().name;
+  std::vector<BlockName> handled = CudaRowsBuilder(s, {name}).Build();
+  std::set<BlockName> others;
+  for (const BlockSite& site : s.state().Blocks()) others.insert(site.block().name);
+  others.erase(name);
+  if (!s.status().ok()) return handled;
+  for (BlockName& made : CudaRowsBuilder(s, others).Build()) handled.push_back(std::move(made));
+  return handled;
 }
 
 }  // namespace ingot::schedule

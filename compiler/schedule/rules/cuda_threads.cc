@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kThreadsOfBlock = 8 * kCudaWarpThreads;
 // The longest access of a thread, and the threads that are worth more than longer accesses.
-constexpr int64_t kLongestAccess = 16, kEnoughThreads = 32 << 10;
+constexpr int64_t kBytesOfThread = 16, kEnoughThreads = 32 << 10;
 
 // How many neighbours a thread of an element-wise block takes.
 int64_t LanesOf(const ScheduleState& state, const BlockSite& site) {
@@ -53,7 +53,7 @@ int64_t LanesOf(const ScheduleState& state, const BlockSite& site) {
   };
   const std::optional<int64_t> all = elements(iters), row = elements(runs.back());
   if (runs.size() > 1 && !row) return 1;
-  int64_t lanes = kLongestAccess / bytes;
+  int64_t lanes = kBytesOfThread / bytes;
   while (lanes > 1 && ((all && *all / lanes < kEnoughThreads) || (runs.size() > 1 && *row % lanes != 0))) lanes /= 2;
   return lanes;
 }

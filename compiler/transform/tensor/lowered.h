@@ -38,6 +38,8 @@
 //   While          (tails were partitioned off). An If alone may have a condition per lane: then it holds nothing but
 //                  stores of as many lanes, and those touch memory, in their loads too, only where it is true.
 //   LetStmt, Let   each variable is bound once in the whole function.
+//   Attr           "warp_reduce" on CUDA alone, of an ir::BinaryOp, around the store of a scalar: all lanes of a warp are
+//                  there, and each stores what their values give together.
 //   Evaluate       a PrimCall with an effect. Evaluate(0) only as a whole empty body.
 //   Seq            never nested directly, never of one.
 //

@@ -225,5 +225,33 @@ TEST_CASE("reductions of rows on the stand-in GPU are those of the interpreter")
   CheckPtxasTakes(sources);
 }
 
+TEST_CASE("a few long rows are reduced in segments, each byte of them read once") {
+  std::vector<KernelSource> sources;
+  for (const auto& [rows, length, inner] :
+       {std::tuple<int64_t, int64_t, int64_t>{1, 65536, 0}, {3, 70001, 0}, {2, 300, 256}}) {
+    Rows p{};
+    p.rows = rows;
+    p.length = length;
+    p.inner = inner;
+    CAPTURE(p.Text());
+    CHECK(Wrong(p, 1, sources) == "");
+  }
+  const Built built = Build([] {
+    Rows p{};
+    p.rows = 1;
+    p.length = 65536;
+    return p;
+  }());
+  const Result<PtxImage> image = CompilePtx({sources.data(), 1}, Sm("sm_80"));
+  REQUIRE(image.ok());
+  CHECK(image->kernels[0].launches.size() == 2);
+  op::KernelArguments arguments = ArgumentsOf(built, 1);
+  const Result<ptx::LaunchCounts> counts =
+      RunImage(sources[0], *image, arguments, {.orders = {ptx::WarpOrder::kLowestFirst}, .count_accesses = true});
+  REQUIRE(counts.ok());
+  MESSAGE(counts->global_sectors, " sectors in ", counts->global_requests, " requests");
+  CHECK(counts->global_sectors <= 65536 * 4 / 32 + 64);
+}
+
 }  // namespace
 }  // namespace ingot::codegen

@@ -366,6 +366,7 @@ std::vector<Case> AllCases() {
       {"softmax of hundred", Softmax(N(), c(100)), 1, {{{70, 100}, {70, 100}}}},
       {"softmax, symbolic rows' length", Softmax(c(3), N()), 1, {{{3, 37}, {3, 37}}, {{3, 4}, {3, 4}}}},
       {"row sum", RowSum(N(), c(50)), 1, {{{4, 50}, {4}}}},
+      {"long row sum", RowSum(c(1), c(65536)), 1, {{{1, 65536}, {1}}}},
       {"column sum", ColumnSum(c(300), N()), 1, {{{300, 7}, {7}}}},
       {"global mean", GlobalMean(c(4), c(30)), 1, {{{4, 30}, {}}}},
       {"elementwise", ElementwiseChain(N(), c(100)), 1, {{{3, 100}, {100}, {3, 100}}}},
