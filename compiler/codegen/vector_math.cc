@@ -10,8 +10,8 @@
 //              rest of ln2 does not matter: where n is large, the quotient is nearly 1.
 //   sigmoid    1 / (1 + e) or e / (1 + e) with e = exp(-|x|), so that neither overflows nor loses the tail.
 //   erf        |x| < 1: x P(x^2); else 1 - exp(P(|x|)), the polynomial fitting log(erfc).
-//   sin, cos   x - n pi/2, in float64 for float32 arguments; float32 arguments of 2^28 and more multiply the bits of
-//              2 / pi that matter (Payne and Hanek), in a branch that is hardly ever taken.
+//   sin, cos   x - n pi/2, in float64 for float32 arguments; float32 arguments of 2^28 and float64 arguments of 2^30
+//              and more multiply the bits of 2 / pi that matter (Payne and Hanek), in a branch that is hardly ever taken.
 //   sinh, cosh from exp(|x|) / 2 and exp(|x|) - 1, which come from one reduction.
 //   asinh, acosh, atanh  log1p of an argument that is exact near the zero; log(2 x) where squares would overflow.
 //   atan       x, (x - 1) / (x + 1) or -1 / x, whichever is in [-tan(pi/8), tan(pi/8)]: t + t z P(z).
@@ -22,6 +22,7 @@
 
 #include <llvm/IR/MDBuilder.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -131,11 +132,17 @@ constexpr double kHalfPi1 = 0x1.921fb54442d18p+0;
 constexpr double kHalfPi2 = 0x1.1a62633145c07p-54;
 constexpr double kHalfPi3 = -0x1.f1976b7ed8fbcp-110;
 constexpr double kTwoOverPi = 0x1.45f306dc9c883p-1;
-// 2 / pi in pieces of 24 bits: piece k counts 2^(-24 (k + 1)).
-constexpr uint32_t kTwoOverPiBits[] = {0xA2F983, 0x6E4E44, 0x1529FC, 0x2757D1, 0xF534DD, 0xC0DB62,
-                                       0x95993C, 0x439041, 0xFE5163, 0xABDEBB, 0xC561B7};
-// Float32 arguments below it are reduced by one multiplication.
-constexpr double kMediumArgument = 0x1p28;
+// 2 / pi in pieces of 24 bits: piece k counts 2^(-24 (k + 1)). Float32 arguments need the first of them.
+constexpr uint32_t kTwoOverPiBits[] = {
+    0xA2F983, 0x6E4E44, 0x1529FC, 0x2757D1, 0xF534DD, 0xC0DB62, 0x95993C, 0x439041, 0xFE5163, 0xABDEBB,
+    0xC561B7, 0x246E3A, 0x424DD2, 0xE00649, 0x2EEA09, 0xD1921C, 0xFE1DEB, 0x1CB129, 0xA73EE8, 0x8235F5,
+    0x2EBB44, 0x84E99C, 0x7026B4, 0x5F7E41, 0x3991D6, 0x398353, 0x39F49C, 0x845F8B, 0xBDF928, 0x3B1FF8,
+    0x97FFDE, 0x05980F, 0xEF2F11, 0x8B5A0A, 0x6D1F6D, 0x367ECF, 0x27CB09, 0xB74F46, 0x3F669E, 0x5FEA2D,
+    0x7527BA, 0xC7EBE5, 0xF17B3D, 0x0739F7, 0x8A5292, 0xEA6BFB, 0x5FB11F, 0x8D5D08, 0x560330};
+constexpr size_t kFloat32Pieces = 11;
+// Arguments below them are reduced by one multiplication.
+constexpr double kMediumFloat32 = 0x1p28;
+constexpr int kMediumExponent64 = 30;
 
 class VectorMath {
  public:
@@ -576,26 +583,34 @@ class VectorMath {
   };
 
   Reduced ReduceByHalfPi(Value* x) {
-    if (!is_float32()) return ReduceFloat64(x);
+    if (!is_float32()) {
+      return ReduceHuge(x, ReduceFloat64(x), std::ldexp(1.0, kMediumExponent64), [&] { return PayneHanek(x); });
+    }
     llvm::Type* wide_type = WithLanesOf(b_.getDoubleTy(), x);
     VectorMath wide(b_, wide_type);
     Value* wide_x = b_.CreateFPExt(x, wide_type);
     Value* shifted = wide.Fma(wide_x, wide.F(kTwoOverPi), wide.F(kFloat64.round_magic));
     Value* minus_n = b_.CreateFSub(wide.F(kFloat64.round_magic), shifted);
     Value* r = wide.Fma(minus_n, wide.F(kHalfPi2), wide.Fma(minus_n, wide.F(kHalfPi1), wide_x));
-    Value* quadrant = wide.Bits(shifted);
+    const Reduced reduced =
+        ReduceHuge(x, {r, wide.Bits(shifted)}, kMediumFloat32, [&] { return wide.PayneHanekOfFloat32(wide_x); });
+    return {b_.CreateFPTrunc(reduced.r, type_), b_.CreateTrunc(reduced.quadrant, int_type_)};
+  }
 
+  // Replaces what is not right for arguments from this size on by `slow`'s results, which are computed if there are any.
+  template <typename Slow>
+  Reduced ReduceHuge(Value* x, const Reduced& reduced, double least, const Slow& slow) {
+    Value* is_huge = b_.CreateFCmpOGE(Abs(x), F(least));
     llvm::BasicBlock* before = b_.GetInsertBlock();
     llvm::Function* function = before->getParent();
     auto* huge = llvm::BasicBlock::Create(b_.getContext(), "trig.huge", function);
     auto* done = llvm::BasicBlock::Create(b_.getContext(), "trig.done", function);
-    Value* is_huge = b_.CreateFCmpOGE(Abs(x), F(kMediumArgument));
     llvm::MDNode* unlikely = llvm::MDBuilder(b_.getContext()).createBranchWeights(1, 1 << 16);
     b_.CreateCondBr(AnyLane(b_, is_huge), huge, done, unlikely);
     b_.SetInsertPoint(huge);
-    const Reduced slow = wide.PayneHanek(wide_x);
-    Value* slow_r = Select(is_huge, slow.r, r);
-    Value* slow_quadrant = Select(is_huge, slow.quadrant, quadrant);
+    const Reduced exact = slow();
+    Value* exact_r = Select(is_huge, exact.r, reduced.r);
+    Value* exact_quadrant = Select(is_huge, exact.quadrant, reduced.quadrant);
     llvm::BasicBlock* huge_end = b_.GetInsertBlock();
     b_.CreateBr(done);
     b_.SetInsertPoint(done);
@@ -605,21 +620,22 @@ class VectorMath {
       phi->addIncoming(slow_value, huge_end);
       return phi;
     };
-    llvm::PHINode* merged_r = merge(r, slow_r);
-    llvm::PHINode* merged_quadrant = merge(quadrant, slow_quadrant);
-    return {b_.CreateFPTrunc(merged_r, type_), b_.CreateTrunc(merged_quadrant, int_type_)};
+    Value* r = merge(reduced.r, exact_r);
+    return {r, merge(reduced.quadrant, exact_quadrant)};
   }
 
+  // The remainder of an exact product by 4, with its sign, so that it is exact, too. It has the same quadrant and
+  // fraction.
+  Value* Modulo4(Value* product) { return Fma(Trunc(b_.CreateFMul(product, F(0.25))), F(-4), product); }
+
   // x is a float32's value in float64: its products with 24 bits of 2 / pi are exact, and so are their remainders by 4.
-  Reduced PayneHanek(Value* x) {
+  Reduced PayneHanekOfFloat32(Value* x) {
     Value *sum = F(0), *rest = F(0);
     int shift = 0;
-    for (uint32_t bits : kTwoOverPiBits) {
+    for (uint32_t bits : llvm::ArrayRef(kTwoOverPiBits).take_front(kFloat32Pieces)) {
       shift -= 24;
-      Value* product = b_.CreateFMul(x, F(std::ldexp(static_cast<double>(bits), shift)));
-      Value* fours = b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, b_.CreateFMul(product, F(0.25)));
       Value* lost = nullptr;
-      sum = TwoSum(sum, Fma(fours, F(-4), product), &lost);
+      sum = TwoSum(sum, Modulo4(b_.CreateFMul(x, F(std::ldexp(static_cast<double>(bits), shift)))), &lost);
       rest = b_.CreateFAdd(rest, lost);
     }
     Value* shifted = b_.CreateFAdd(sum, F(format_.round_magic));
@@ -628,6 +644,57 @@ class VectorMath {
     return {b_.CreateFMul(fraction, F(kHalfPi1)), Bits(shifted)};
   }
 
+  // For float64 of 2^kMediumExponent64 and more. Of the pieces of 2 / pi, those before the first `skipped` make
+  // multiples of 4 with x, and those behind the next kPieces too little to matter for the float64 that is nearest to a
+  // multiple of pi / 2 (2^-61 from it, so that 2^-120 matters). x is taken as 2^(24 skipped) y, in two halves whose
+  // products with a piece are exact. Three numbers hold the sum.
+  Reduced PayneHanek(Value* x) {
+    constexpr size_t kPieces = 9;
+    Value* exponent = b_.CreateAnd(b_.CreateLShr(Bits(x), format_.mantissa_bits), Int(2 * format_.bias + 1));
+    Value* excess = b_.CreateSub(exponent, Int(format_.bias + kMediumExponent64));
+    // (excess * 2731) >> 16 is excess / 24 where excess < 1024.
+    Value* skipped = b_.CreateLShr(b_.CreateMul(excess, Int(2731)), 16);
+    Value* lowered = b_.CreateShl(b_.CreateMul(skipped, Int(24)), format_.mantissa_bits);
+    Value* not_finite = b_.CreateFSub(x, x);  // NaN, or 0
+    Value* y = b_.CreateFAdd(FromBits(b_.CreateSub(Bits(x), lowered)), not_finite);
+    Value* high = FromBits(b_.CreateAnd(Bits(y), Int(-(int64_t{1} << 27))));
+    Value* low = b_.CreateFSub(y, high);
+
+    Value *sum = F(0), *rest = F(0), *last = F(0), *lost = nullptr;
+    double scale = 1;
+    for (Value* piece : PiecesFrom(skipped, kPieces)) {
+      piece = b_.CreateFMul(piece, F(scale));
+      for (Value* half : {high, low}) {
+        sum = TwoSum(sum, Modulo4(b_.CreateFMul(half, piece)), &lost);
+        rest = TwoSum(rest, lost, &lost);
+        last = b_.CreateFAdd(last, lost);
+      }
+      scale = std::ldexp(scale, -24);
+    }
+    Value* shifted = b_.CreateFAdd(sum, F(format_.round_magic));
+    Value* fraction = b_.CreateFSub(sum, b_.CreateFSub(shifted, F(format_.round_magic)));
+    fraction = TwoSum(fraction, rest, &lost);
+    lost = b_.CreateFAdd(lost, last);
+    return {Fma(fraction, F(kHalfPi1), Fma(fraction, F(kHalfPi2), b_.CreateFMul(lost, F(kHalfPi1)))), Bits(shifted)};
+  }
+
+  // The pieces of 2 / pi from `first` on, of which number 0 is 0 and number k + 1 is kTwoOverPiBits[k]: one bit of
+  // `first` after another moves them, from the highest on.
+  llvm::SmallVector<Value*> PiecesFrom(Value* first, size_t count) {
+    llvm::SmallVector<Value*> pieces = {F(0)};
+    for (uint32_t bits : kTwoOverPiBits) pieces.push_back(F(bits));
+    for (size_t step = 32; step > 0; step /= 2) {
+      Value* moves = b_.CreateICmpNE(b_.CreateAnd(first, Int(static_cast<int64_t>(step))), Int(0));
+      llvm::SmallVector<Value*> moved;
+      for (size_t i = 0; i < std::min(pieces.size(), count + step - 1); ++i) {
+        moved.push_back(i + step < pieces.size() ? Select(moves, pieces[i + step], pieces[i]) : pieces[i]);
+      }
+      pieces = std::move(moved);
+    }
+    return pieces;
+  }
+
+  // For arguments below 2^kMediumExponent64.
   Reduced ReduceFloat64(Value* x) {
     Value* shifted = Fma(x, F(kTwoOverPi), F(format_.round_magic));
     Value* n = b_.CreateFSub(shifted, F(format_.round_magic));
