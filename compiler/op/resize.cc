@@ -36,7 +36,8 @@ constexpr Named<Coordinates> kCoordinates[] = {{"half_pixel", Coordinates::kHalf
 constexpr Named<Rounding> kRoundings[] = {{"round_prefer_floor", Rounding::kPreferFloor},
                                           {"round_prefer_ceil", Rounding::kPreferCeil},
                                           {"floor", Rounding::kFloor},
-                                          {"ceil", Rounding::kCeil}};
+                                          {"ceil", Rounding::kCeil},
+                                          {"by_scale", Rounding::kByScale}};
 constexpr Named<GridPadding> kGridPaddings[] = {
     {"zeros", GridPadding::kZeros}, {"border", GridPadding::kBorder}, {"reflection", GridPadding::kReflection}};
 
@@ -209,7 +210,7 @@ F PlaceOf(F x, const topi::ResizeAxis& axis, Coordinates coordinates, F in, F ou
   INGOT_UNREACHABLE();
 }
 
-double RoundPlace(double place, Rounding rounding) {
+double RoundPlace(double place, Rounding rounding, bool shrinks) {
   switch (rounding) {
     case Rounding::kPreferFloor:
       return std::ceil(place - 0.5);
@@ -219,6 +220,8 @@ double RoundPlace(double place, Rounding rounding) {
       return std::floor(place);
     case Rounding::kCeil:
       return std::ceil(place);
+    case Rounding::kByScale:
+      return shrinks ? std::ceil(place) : std::floor(place);
   }
   INGOT_UNREACHABLE();
 }
@@ -269,7 +272,8 @@ Result<std::vector<ReferenceTensor>> ReferenceResize(const ir::Call& call, std::
           place =
               static_cast<double>(PlaceOf<float>(narrow(x_place), axis, mode.coordinates, narrow(in), narrow(length)));
         }
-        taps = {{static_cast<int64_t>(RoundPlace(place, mode.rounding)), 1.0}};
+        const bool shrinks = axis.scale ? *axis.scale < 1 : length < in;
+        taps = {{static_cast<int64_t>(RoundPlace(place, mode.rounding, shrinks)), 1.0}};
       } else {
         taps = TapsAt(place, mode.interpolation, mode.cubic_alpha);
       }

@@ -85,3 +85,25 @@ def places_that_float32_finds():
     return Recipe([node("Resize", ["x", "", "s"], ["y"], mode="nearest", nearest_mode="floor",
                         coordinate_transformation_mode="asymmetric")],
                   {"x": ([1, 1, 9], normal(1, 1, 9))}, {"s": np.array([1, 1, 33 / 9], np.float32)})
+
+
+def old_nearest(dims, scales, constant=True):
+    """Until opset 10 nearest goes up along an axis that gets shorter."""
+    scales = np.float32(scales)
+    inputs = {"x": (["n", "c", "h", "w"], np.arange(np.prod(dims), dtype=np.float32).reshape(dims))}
+    if not constant:
+        inputs["s"] = ([4], scales)
+    return Recipe([node("Resize", ["x", "s"], ["y"], mode="nearest")], inputs, {"s": scales} if constant else {},
+                  opset=10)
+
+
+def old_resize_to_fewer():
+    return old_nearest([1, 1, 2, 4], [1, 1, 0.6, 0.6])
+
+
+def old_resize_to_fewer_rows_and_more_columns():
+    return old_nearest([1, 2, 7, 5], [1, 1, 0.3, 2.5])
+
+
+def old_resize_by_scales_of_data():
+    return old_nearest([1, 1, 7, 5], [1, 1, 0.7, 1.5], constant=False)

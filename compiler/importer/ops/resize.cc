@@ -223,7 +223,8 @@ Outputs ResizeTo(const NodeImporter& node, Sizes sizes, ir::Attrs attrs) {
   return One(node.Call("image.resize", std::move(args), attrs));
 }
 
-// Until opset 10 coordinates are those of the asymmetric mode, and nearest rounds down.
+// Until opset 10 coordinates are those of the asymmetric mode, and nearest rounds down, or up where the scale is less
+// than 1, as in ONNX's own case of opset 10 (test_resize_downsample_nearest) and in ONNX Runtime.
 Outputs ResizeByScales(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
   std::vector<int64_t> axes;
@@ -238,8 +239,9 @@ Outputs ResizeByScales(const NodeImporter& node) {
   }
   if (!sizes) return node.Invalid("there are no scales");
   INGOT_ASSIGN_OR_RETURN(const std::string method, Method(node, "nearest"));
-  return ResizeTo(node, *std::move(sizes),
-                  {{"method", method}, {"coordinate_transformation_mode", "asymmetric"}, {"rounding_method", "floor"}});
+  return ResizeTo(
+      node, *std::move(sizes),
+      {{"method", method}, {"coordinate_transformation_mode", "asymmetric"}, {"rounding_method", "by_scale"}});
 }
 
 // Whether the kernel is stretched, which only matters if the result is smaller.

@@ -61,7 +61,13 @@ PrimExpr Place(const PrimExpr& x, const ResizeAxis& axis, Coordinates coordinate
   INGOT_UNREACHABLE();
 }
 
-PrimExpr Round(const PrimExpr& place, Rounding rounding) {
+// Whether an axis gets shorter.
+PrimExpr Shrinks(const ResizeAxis& axis, const PrimExpr& in, const PrimExpr& out) {
+  if (axis.scale) return ir::BoolImm(*axis.scale < 1);
+  return axis.ratio != nullptr ? axis.ratio < D(1) : out < in;
+}
+
+PrimExpr Round(const PrimExpr& place, Rounding rounding, const PrimExpr& shrinks) {
   switch (rounding) {
     case Rounding::kPreferFloor:
       return Ceil(place - ir::FloatImm(place->dtype, 0.5));
@@ -71,6 +77,8 @@ PrimExpr Round(const PrimExpr& place, Rounding rounding) {
       return Floor(place);
     case Rounding::kCeil:
       return Ceil(place);
+    case Rounding::kByScale:
+      return ir::Select(shrinks, Ceil(place), Floor(place));
   }
   INGOT_UNREACHABLE();
 }
@@ -91,8 +99,9 @@ bool RepeatsElements(const ResizeAxis& axis, const ResizeMode& mode, const PrimE
   *times = static_cast<int64_t>(scale);
   const bool is_exact = DimsEqual(in * *times, out);
   const bool nearest_half = mode.rounding == Rounding::kPreferFloor || mode.rounding == Rounding::kPreferCeil;
+  const bool floors = mode.rounding == Rounding::kFloor || mode.rounding == Rounding::kByScale;
   return is_exact && ((mode.coordinates == Coordinates::kHalfPixel && nearest_half) ||
-                      (mode.coordinates == Coordinates::kAsymmetric && mode.rounding == Rounding::kFloor));
+                      (mode.coordinates == Coordinates::kAsymmetric && floors));
 }
 
 // Keys' cubic convolution at distance d >= 0 from the tap.
@@ -120,8 +129,9 @@ TapTables MakeTables(const ResizeAxis& axis, const ResizeMode& mode, const PrimE
   };
   TapTables tables;
   if (mode.interpolation == Interpolation::kNearest) {
-    tables.positions = {
-        table("resize_position", [&](const PrimExpr& place) { return Clamp(Int(Round(place, mode.rounding)), in); })};
+    tables.positions = {table("resize_position", [&](const PrimExpr& place) {
+      return Clamp(Int(Round(place, mode.rounding, Shrinks(axis, in, out))), in);
+    })};
     return tables;
   }
   const bool is_cubic = mode.interpolation == Interpolation::kCubic;

@@ -24,7 +24,13 @@ enum class Coordinates : uint8_t {
   kTfHalfPixelForNn,    // (x + 1/2) / scale
   kTfCropAndResize,     // from roi.begin to roi.end, both in parts of in - 1
 };
-enum class Rounding : uint8_t { kPreferFloor, kPreferCeil, kFloor, kCeil };
+enum class Rounding : uint8_t {
+  kPreferFloor,
+  kPreferCeil,
+  kFloor,
+  kCeil,
+  kByScale,  // down, or up along an axis whose scale is less than 1: nearest of ONNX's opset 10
+};
 
 struct ResizeAxis {
   size_t axis;

@@ -386,7 +386,7 @@ void ResizeCases(CaseBuilder& b) {
     if (std::string_view(places) == "tf_crop_and_resize") {
       attrs = attrs.With("roi", Floats({0.25, 0.5, 0.75, 1.25})).With("extrapolation_value", 9.0);
     }
-    for (const char* rounding : {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}) {
+    for (const char* rounding : {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "by_scale"}) {
       const std::string label = std::string(places) + "_" + rounding;
       resize(label, {1, 1, 5, 4}, {1, 1, 8, 6}, attrs.With("rounding_method", rounding));
     }
@@ -420,6 +420,11 @@ void ResizeCases(CaseBuilder& b) {
   b.Add("image.resize", "scale_tensor_nearest", {Data(kF32, {2, 9}), thirds},
         {{"axes", Ints({1})}, {"coordinate_transformation_mode", "asymmetric"}, {"rounding_method", "floor"}},
         by_scales({2, 33}));
+  // Up along an axis that gets shorter, down along the other.
+  const Attrs old = spatial.With("coordinate_transformation_mode", "asymmetric").With("rounding_method", "by_scale");
+  resize("scales_nearest", {1, 1, 7, 5}, {1, 1, 4, 13}, old.With("scales", Floats({0.6, 2.6})));
+  b.Add("image.resize", "scale_tensor_by_scale", {Data(kF32, {1, 1, 7, 5}), Of(kF32, {2}, {0.6, 2.6})}, old,
+        by_scales({1, 1, 4, 13}));
   resize("all_axes", {2, 3, 2}, {3, 2, 4}, {{"method", "linear"}});
   resize("unchanged", {2, 3}, {2, 3}, {{"method", "linear"}});
   resize("empty", {0, 2, 3}, {0, 2, 6}, {{"axes", Ints({2})}});
