@@ -121,7 +121,7 @@ Status GraphImporter::ImportResolved(const OnnxNode& node, const std::string& la
   const bool has_strings = TakesStrings(importer);  // which are no numbers to compute with
   std::optional<std::vector<ShapeValue>> known;
   if (!inputs.has_unknown && (!has_strings || node.op_type == "Shape" || node.op_type == "Size")) {
-    known = EvaluateShapeValues(importer, symbols_.analyzer());
+    known = EvaluateShapeValues(importer, symbols_);
   }
   if (known && (inputs.has_stand_in || std::ranges::all_of(*known, &ShapeValue::is_exact))) {
     return outputs_.DefineKnown(node, *std::move(known), inputs.has_stand_in, scope);

@@ -60,6 +60,17 @@ std::optional<std::vector<ir::PrimExpr>> DimsBeside(const std::vector<ir::PrimEx
   return changed ? std::optional(std::move(result)) : std::nullopt;
 }
 
+// A number and what it is where the condition holds, for a check whose message gives both: the side of a comparison and
+// its limit, or whether the condition holds.
+std::pair<ir::PrimExpr, ir::PrimExpr> AsNumbers(const ir::PrimExpr& condition) {
+  const auto* binary = ir::As<ir::BinaryNode>(condition);
+  if (binary != nullptr && binary->a->dtype == DataType::Int(64)) {
+    if (binary->op == ir::BinaryOp::kLE) return {binary->a, ir::Min(binary->a, binary->b)};
+    if (binary->op == ir::BinaryOp::kGE) return {binary->a, ir::Max(binary->a, binary->b)};
+  }
+  return {ir::Select(condition, ir::Int64(1), ir::Int64(0)), ir::Int64(1)};
+}
+
 }  // namespace
 
 Result<Expr> NodeImporter::Input(size_t i) const {
@@ -114,10 +125,19 @@ std::optional<ShapeValue> NodeImporter::CheckedFormula(size_t i) const {
   std::optional<ShapeValue> value = Formula(i);
   if (!value) return std::nullopt;
   if (!value->conditions.empty()) {
-    ir::PrimExpr holds = value->conditions[0];
-    for (const ir::PrimExpr& condition : std::span(value->conditions).subspan(1)) holds = ir::And(holds, condition);
-    Match(ir::Make<ir::ShapeExprNode>(std::vector{ir::Select(holds, ir::Int64(1), ir::Int64(0))}),
-          ir::Make<ir::ShapeTypeNode>(std::vector{ir::Int64(1)}));
+    std::vector<ir::PrimExpr> numbers, expected;
+    for (const ir::PrimExpr& condition : value->conditions) {
+      const auto [number, held] = AsNumbers(condition);
+      numbers.push_back(number);
+      expected.push_back(held);
+    }
+    for (size_t begin = 0; begin < numbers.size(); begin += kMaxRank) {
+      const size_t count = std::min<size_t>(kMaxRank, numbers.size() - begin);
+      const auto part = [&](const std::vector<ir::PrimExpr>& all) {
+        return std::vector<ir::PrimExpr>(all.begin() + begin, all.begin() + begin + count);
+      };
+      Match(ir::Make<ir::ShapeExprNode>(part(numbers)), ir::Make<ir::ShapeTypeNode>(part(expected)));
+    }
   }
   return value;
 }

@@ -7,6 +7,7 @@
 
 #include "compiler/ir/int_math.h"
 #include "compiler/ir/structural.h"
+#include "compiler/ir/visitor.h"
 
 namespace ingot::importer::shapes {
 namespace {
@@ -17,6 +18,7 @@ using ir::PrimExpr;
 
 constexpr size_t kMaxConditions = 16;
 constexpr int64_t kSmallDim = 256;                 // a formula that wraps around or is rounded even here is none
+constexpr int64_t kLargestDim = int64_t{1} << 60;  // of a tensor without elements
 constexpr int64_t kLeastLimit = int64_t{1} << 24;  // as is one that lets no larger numbers pass
 constexpr int64_t kLargestProduct = int64_t{1} << 62;
 constexpr int64_t kLargestTerm = int64_t{1} << 61;  // of a sum
@@ -59,15 +61,38 @@ bool Conditions::Keeps(DataType dtype, const PrimExpr& expr) {
   const Interval exact = Exact(dtype);
   const std::optional<Interval> bounds = Bounds(number);
   if (!bounds) return false;
-  if (exact.contains(*bounds)) return true;
-  const int64_t largest = std::exchange(largest_dim_, kSmallDim);
-  adds_ = false;
-  const std::optional<Interval> usual = Bounds(number);
-  adds_ = true;
-  largest_dim_ = largest;
+  if (exact.contains(*bounds)) {
+    for (const int64_t most : {kLargestDim, std::max(exact.max, largest_dim_)}) {
+      const std::optional<Interval> of_longer = BoundsWith(most, number);
+      if (of_longer && exact.contains(*of_longer)) return most == kLargestDim || LimitDims(number, most);
+    }
+    return LimitDims(number, largest_dim_);
+  }
+  const std::optional<Interval> usual = BoundsWith(kSmallDim, number);
   if (!usual || !exact.contains(*usual)) return false;
   return (bounds->max <= exact.max || Add(number <= ir::Int64(exact.max))) &&
          (bounds->min >= exact.min || Add(number >= ir::Int64(exact.min)));
+}
+
+// The bounds if no dim is larger than this, without conditions.
+std::optional<Interval> Conditions::BoundsWith(int64_t largest_dim, const PrimExpr& expr) {
+  const int64_t largest = std::exchange(largest_dim_, largest_dim);
+  adds_ = false;
+  const std::optional<Interval> bounds = Bounds(expr);
+  adds_ = true;
+  largest_dim_ = largest;
+  return bounds;
+}
+
+// Sees to it that no dim in an expression is larger than this.
+bool Conditions::LimitDims(const PrimExpr& expr, int64_t most) {
+  for (const ir::PrimVar& symbol : ir::FreePrimVars(expr)) {
+    const Interval known = analyzer_.Bounds(symbol);
+    if (known.max > most && limit_dim_(symbol, most)) continue;
+    if (known.max > most && !Add(symbol <= ir::Int64(most))) return false;
+    if (known.min < -most && !Add(symbol >= ir::Int64(-most))) return false;
+  }
+  return true;
 }
 
 // Keeps an expression within the limit by a condition.

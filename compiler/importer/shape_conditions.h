@@ -4,11 +4,14 @@
 // checks before it takes the formula for a shape; the tensor is then computed by tensor operators. Without plausible
 // conditions there is no formula.
 //   in:  formulas of one node's results, and the conditions under which its inputs are what their formulas say;
-//   out: the conditions of the results. It owns the list. A dim of a tensor counts as less than 2^31 here.
+//   out: the conditions of the results. It owns the list. A dim of a tensor counts as less than 2^31 here: where an int32
+//        or a float would not hold a greater one, the program refuses it when it is called, or that is a condition, too.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "compiler/arith/analyzer.h"
@@ -20,7 +23,9 @@ namespace ingot::importer::shapes {
 
 class Conditions {
  public:
-  explicit Conditions(arith::Analyzer& analyzer) : analyzer_(analyzer) {}
+  // `limit_dim` has a program refuse a greater dim of its inputs than this; false if the symbol is no such dim.
+  using LimitDim = std::function<bool(const ir::PrimVar& symbol, int64_t most)>;
+  Conditions(arith::Analyzer& analyzer, LimitDim limit_dim) : analyzer_(analyzer), limit_dim_(std::move(limit_dim)) {}
 
   // Adds a condition unless it is known to hold; false if it never holds, or if there are too many.
   [[nodiscard]] bool Add(const ir::PrimExpr& condition);
@@ -39,7 +44,11 @@ class Conditions {
   std::optional<arith::Interval> BoundsOfBinary(const ir::BinaryNode& node);
   bool Limit(const ir::PrimExpr& expr, arith::Interval& bounds, int64_t limit);
 
+  std::optional<arith::Interval> BoundsWith(int64_t largest_dim, const ir::PrimExpr& expr);
+  bool LimitDims(const ir::PrimExpr& expr, int64_t most);
+
   arith::Analyzer& analyzer_;
+  LimitDim limit_dim_;
   std::vector<ir::PrimExpr> list_;
   bool loses_zero_sign_ = false;
   int64_t largest_dim_ = INT32_MAX;

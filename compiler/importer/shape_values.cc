@@ -9,6 +9,7 @@
 #include "compiler/importer/onnx_ops.h"
 #include "compiler/importer/shape_conditions.h"
 #include "compiler/importer/shape_evaluation.h"
+#include "compiler/importer/symbols.h"
 #include "compiler/op/registry.h"
 #include "runtime/small_float.h"
 
@@ -92,8 +93,12 @@ bool IsShapeOperator(std::string_view op_type) { return FindRow(op_type) != null
 bool IsSmallConstant(const ir::ConstantData& data) {
   const DataType t = data.dtype();
   const bool is_word = t.is_scalar() && (t.bits == 8 || t.bits == 16 || t.bits == 32 || t.bits == 64);
-  const bool is_readable = t.is_bool() || (is_word && (t.is_integral() || (t.is_floating() && t.bits >= 16)));
-  return is_readable && data.num_elements() <= kMaxElements;
+  bool is_readable = t.is_bool() || (is_word && (t.is_integral() || (t.is_floating() && t.bits >= 16)));
+  is_readable = is_readable && data.num_elements() <= kMaxElements;
+  for (size_t i = 0; is_readable && t == DataType::UInt(64) && i < static_cast<size_t>(data.num_elements()); ++i) {
+    is_readable = Load<int64_t>(data, i) >= 0;  // others are no int64
+  }
+  return is_readable;
 }
 
 ShapeValue KnownConstant(const ir::ConstantData& data) {
@@ -102,7 +107,7 @@ ShapeValue KnownConstant(const ir::ConstantData& data) {
   return value;
 }
 
-std::optional<std::vector<ShapeValue>> EvaluateShapeValues(const NodeImporter& node, arith::Analyzer& analyzer) {
+std::optional<std::vector<ShapeValue>> EvaluateShapeValues(const NodeImporter& node, Symbols& named) {
   const shapes::Row* row = FindRow(node.node().op_type);
   if (row == nullptr) return std::nullopt;
   // Arithmetic on float constants is data, not shapes: an integer or a truth value must be among the inputs.
@@ -116,7 +121,9 @@ std::optional<std::vector<ShapeValue>> EvaluateShapeValues(const NodeImporter& n
     symbols |= node.IsFromShapes(i);
   }
   if (!from_shapes) return std::nullopt;
-  shapes::Conditions conditions(analyzer);
+  arith::Analyzer& analyzer = named.analyzer();
+  shapes::Conditions conditions(
+      analyzer, [&named](const ir::PrimVar& symbol, int64_t most) { return named.LimitDim(symbol, most); });
   for (size_t i = 0; i < node.num_inputs() && !row->of_type; ++i) {
     const std::optional<ShapeValue> input = node.IsFromShapes(i) ? node.Formula(i) : std::nullopt;
     if (!input) continue;

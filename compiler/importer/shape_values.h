@@ -14,7 +14,6 @@
 #include <string_view>
 #include <vector>
 
-#include "compiler/arith/analyzer.h"
 #include "compiler/ir/expr.h"
 #include "runtime/data_type.h"
 #include "runtime/status.h"
@@ -22,6 +21,7 @@
 namespace ingot::importer {
 
 class NodeImporter;
+class Symbols;
 
 struct ShapeValue {
   DataType dtype;  // int32, int64, bool, float32 or float64
@@ -39,9 +39,9 @@ struct ShapeValue {
   ir::Type Type() const;
 };
 
-// Returns the values of a node's outputs, or nothing if they are not known. The analyzer knows the bounds of the
-// graph's symbols.
-std::optional<std::vector<ShapeValue>> EvaluateShapeValues(const NodeImporter& node, arith::Analyzer& analyzer);
+// Returns the values of a node's outputs, or nothing if they are not known. The symbols' analyzer knows the bounds of the
+// graph's symbols; a dim may get a bound, for an int32 of it.
+std::optional<std::vector<ShapeValue>> EvaluateShapeValues(const NodeImporter& node, Symbols& symbols);
 
 // Whether the operator can be evaluated if its inputs are known.
 bool IsShapeOperator(std::string_view op_type);

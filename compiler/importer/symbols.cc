@@ -169,7 +169,17 @@ Status Symbols::Finish() {
     const auto var = vars_.find(name);
     if (var != vars_.end()) analyzer_.Bind(var->second, arith::Interval{range.min, range.max});
   }
+  num_of_inputs_ = order_.size();
   return Status();
+}
+
+bool Symbols::LimitDim(const ir::PrimVar& symbol, int64_t most) {
+  const auto is_it = [&](const std::string& name) { return vars_.at(name).same_as(symbol); };
+  if (std::none_of(order_.begin(), order_.begin() + static_cast<ptrdiff_t>(num_of_inputs_), is_it)) return false;
+  const arith::Interval known = analyzer_.Bounds(symbol);
+  analyzer_.Bind(symbol, arith::Interval{known.min, std::min(known.max, most)});
+  implied_bounds_.emplace_back(symbol, most);
+  return true;
 }
 
 ir::Attrs Symbols::WithBounds(ir::Attrs attrs) const {

@@ -58,6 +58,8 @@ class Symbols {
   Status Finish();
   arith::Analyzer& analyzer() { return analyzer_; }
   ImpliedBounds& implied_bounds() { return implied_bounds_; }
+  // Gives a dim of an input an upper bound, which a call checks; false if the symbol is none.
+  bool LimitDim(const ir::PrimVar& symbol, int64_t most);
   // Adds function attributes for bounded symbols: bounds from the options, and bounds that nodes imply.
   ir::Attrs WithBounds(ir::Attrs attrs) const;
 
@@ -78,6 +80,7 @@ class Symbols {
   std::unordered_set<std::string> announced_;
   FreeNames taken_;
   std::vector<std::string> order_;
+  size_t num_of_inputs_ = 0;  // the first symbols are those of inputs
   arith::Analyzer analyzer_;
   ImpliedBounds implied_bounds_;
 };

@@ -379,7 +379,9 @@ PlannedTensor MakePlanned(const std::vector<PrimExpr>& dims, DataType dtype, con
   constexpr double kLittleWaste = 1.0 / 16;
   const PrimExpr bytes = SizeBytes(dims, dtype);
   const std::vector<PrimVar> vars = FreePrimVars(bytes);
-  if (!vars.empty() && !attrs.empty()) {
+  // That a dim is an int32, which a model may assume, is no plan.
+  const auto is_planned = [&](const PrimVar& var) { return transform::DimBounds(attrs, var->name).second < INT32_MAX; };
+  if (!vars.empty() && !attrs.empty() && std::ranges::all_of(vars, is_planned)) {
     const arith::Interval range = transform::AnalyzerOf(attrs, vars).Bounds(bytes);
     if (range.max <= vm::kMaxArenaBytes) return {Int64(RoundUp(std::max<int64_t>(range.max, 0))), first, last};
   }

@@ -20,13 +20,14 @@ except ImportError as error:
     print("SKIP:", error)
     sys.exit(77)
 
+import legal_numbers
 import legal_recipes
 import legal_resizes
 
 onnxruntime.set_default_logger_severity(4)
 TIMEOUT = 60
 FAILED_CALL, BAD_INPUT = 1, 3
-MODULES = (legal_recipes, legal_resizes)
+MODULES = (legal_recipes, legal_numbers, legal_resizes)
 
 # What is still wrong, by the recipe's name: one line each.
 KNOWN_WRONG = []
@@ -45,7 +46,9 @@ def recipes():
 
 
 def expected(recipe):
-    """ONNX Runtime's first output, None where it refuses."""
+    """The recipe's result, or ONNX Runtime's first output; None where it refuses."""
+    if recipe.want is not None:
+        return recipe.want
     try:
         return onnxruntime.InferenceSession(recipe.model.SerializeToString()).run(None, recipe.inputs)[0]
     except Exception:
@@ -66,13 +69,15 @@ def outcome(bin_dir, recipe, directory):
             return "hang", f"{command[0].name}: more than {TIMEOUT} s"
         if done.returncode != 0:
             text = f"{command[0].name} exit {done.returncode}: {done.stderr.strip()[-300:]}"
+            if recipe.refusal and done.returncode == BAD_INPUT and recipe.refusal in text:
+                return "same", text
             if want is None and done.returncode in (FAILED_CALL, BAD_INPUT, 8):
                 return "same", text
             state = "crash" if done.returncode < 0 or done.returncode > 8 else "error"
             return "refused" if command[0].name == "vm-compile" and done.returncode == 8 else state, text
     got = np.load(directory / "out.npz")[recipe.output]
-    if want is None:
-        return "wrong", f"gave {got.shape}, ONNX Runtime refuses"
+    if want is None or recipe.refusal:
+        return "wrong", f"gave {got.shape}, expected a refusal"
     if want.dtype.kind == "f":
         tolerance = {2: 4e-3, 4: 1e-3, 8: 1e-12}[want.dtype.itemsize]
     else:

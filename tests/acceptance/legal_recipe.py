@@ -22,9 +22,11 @@ def ints(*values):
 
 
 class Recipe:
-    """A model and a call. inputs: (dims, array) by name; constants by name; the first output is compared."""
+    """A model and a call. inputs: (dims, array) by name; constants by name; the first output is compared. want: what it
+    is, if ONNX Runtime does not run the model. refusal: what vm-run says of a call beyond Ingot's stated limits."""
 
-    def __init__(self, nodes, inputs, constants=None, outputs=("y",), opset=17):
+    def __init__(self, nodes, inputs, constants=None, outputs=("y",), opset=17, want=None,
+                 refusal=None):
         infos = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), dims)
                  for name, (dims, array) in inputs.items()]
         graph = helper.make_graph(nodes, "recipe", infos, [onnx.ValueInfoProto(name=name) for name in outputs],
@@ -32,4 +34,4 @@ class Recipe:
                                    for name, array in (constants or {}).items()])
         self.model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
         self.inputs = {name: array for name, (_, array) in inputs.items()}
-        self.output = outputs[0]
+        self.output, self.want, self.refusal = outputs[0], want, refusal
