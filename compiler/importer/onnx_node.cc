@@ -1,5 +1,6 @@
 // NodeImporter: typed access to a node's inputs and attributes, and the calls that are made for it.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <optional>
 #include <span>
@@ -172,7 +173,11 @@ Result<double> NodeImporter::ConstantNumber(size_t i, const char* what, double d
   if (!value.has_value()) return Unsupported(std::string(what) + " is not a constant");
   if (value->elements.size() != 1) return Invalid(std::string(what) + ": expected one number");
   if (const auto* number = ir::As<ir::FloatImmNode>(value->elements[0])) return number->value;
-  if (const auto number = ir::AsConstInt(value->elements[0])) return static_cast<double>(*number);
+  if (const auto number = ir::AsConstInt(value->elements[0])) {
+    constexpr int64_t kExact = int64_t{1} << 53;
+    if (*number >= -kExact && *number <= kExact) return static_cast<double>(*number);
+    return Unsupported(std::string(what) + " is the integer " + std::to_string(*number));
+  }
   return Unsupported(std::string(what) + " is not a constant");
 }
 
@@ -361,7 +366,30 @@ Expr NodeImporter::Match(Expr value, ir::Type type) const {
   return var;
 }
 
+Result<Expr> NodeImporter::ScalarOfInteger(int64_t value, DataType dtype) const {
+  const int bits = dtype.is_bool() ? 1 : dtype.bits - (dtype.is_int() ? 1 : 0);  // of the greatest number
+  const bool is_negative = value < 0 && !dtype.is_int();
+  if (!dtype.is_floating() && (is_negative || (bits < 63 && (value < 0 ? ~value : value) >> bits != 0))) {
+    return Unsupported("the number " + std::to_string(value) + " as " + dtype.ToString());
+  }
+  constexpr int64_t kExact = int64_t{1} << 24;
+  if (value >= -kExact && value <= kExact) return ScalarOfFloat(static_cast<double>(value), dtype);
+  std::vector<std::byte> bytes(sizeof(value));
+  std::memcpy(bytes.data(), &value, sizeof(value));
+  const Expr scalar = ir::Make<ir::ConstantNode>(ir::ConstantData::FromBytes(DataType::Int(64), {}, std::move(bytes)));
+  if (dtype == DataType::Int(64)) return scalar;
+  return Bind("astype", {scalar}, {{"dtype", dtype}});
+}
+
 Result<Expr> NodeImporter::Scalar(double value, DataType dtype) const {
+  if (dtype.is_floating()) return ScalarOfFloat(value, dtype);
+  if (std::trunc(value) != value || std::abs(value) >= 0x1p63) {
+    return Unsupported("the number " + std::to_string(value) + " as " + dtype.ToString());
+  }
+  return ScalarOfInteger(static_cast<int64_t>(value), dtype);
+}
+
+Result<Expr> NodeImporter::ScalarOfFloat(double value, DataType dtype) const {
   const float narrow = static_cast<float>(value);
   if (dtype == DataType::Float(64) && static_cast<double>(narrow) != value) {
     std::vector<std::byte> wide(sizeof(value));

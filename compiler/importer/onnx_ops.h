@@ -2,6 +2,7 @@
 // NodeImporter and returns its outputs as unbound expressions; node_outputs.h binds them to names.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -68,7 +69,8 @@ class NodeImporter {
   Result<const ir::TensorTypeNode*> InputType(size_t i) const;
   // Returns the dtype of a tensor input as the file has it, of less than a byte too.
   Result<DataType> ElementType(size_t i) const;
-  // Returns the number in a constant input, or `default_value` if it is left out; unsupported if it is no constant.
+  // Returns the number in a constant input, or `default_value` if it is left out; unsupported if it is no constant, or
+  // an integer that a double does not hold.
   Result<double> ConstantNumber(size_t i, const char* what, double default_value) const;
   // Returns the integers of a constant input of rank 0 or 1, int32 or int64; unsupported if it is no constant.
   Result<std::vector<int64_t>> ConstantInts(size_t i, const char* what) const;
@@ -115,13 +117,20 @@ class NodeImporter {
   ir::Expr BindValue(ir::Expr value, std::string name) const;
   // Gives the value a type that says more of its dims; the type is checked at run time, which binds new symbols.
   ir::Expr Match(ir::Expr value, ir::Type type) const;
-  // Returns a rank-0 constant of the dtype: where float32 holds it a float32 constant, which a call casts.
+  // Returns a rank-0 constant of the dtype: where float32 holds it a float32 constant, which a call casts. Unsupported
+  // for a number that an integer dtype does not hold.
   Result<ir::Expr> Scalar(double value, DataType dtype) const;
+  template <std::integral T>
+  Result<ir::Expr> Scalar(T value, DataType dtype) const {
+    return ScalarOfInteger(int64_t{value}, dtype);
+  }
 
   Status Unsupported(const std::string& reason) const { return Status(StatusCode::kUnsupportedModel, reason); }
   Status Invalid(const std::string& reason) const { return Status(StatusCode::kBadInput, reason); }
 
  private:
+  Result<ir::Expr> ScalarOfInteger(int64_t value, DataType dtype) const;
+  Result<ir::Expr> ScalarOfFloat(double value, DataType dtype) const;
   // Makes run-time checks for symbolic dims of a broadcasting operator's operands that must be equal but are not proved
   // to be.
   void MatchBroadcastDims(std::string_view name, std::vector<ir::Expr>& args) const;

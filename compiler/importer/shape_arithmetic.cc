@@ -219,7 +219,7 @@ Outputs Cast(const Evaluation& e) {
         element = ir::Int64(static_cast<int64_t>(value));
       }
     } else if (dtype->is_floating() && IsConstant(x)) {
-      element = FloatOf(*dtype, NumberOf(x));
+      element = FloatOfInteger(*dtype, *ir::AsConstInt(x));
     }
     const Element finished = e.Finish(*dtype, std::move(element));
     if (!finished.has_value()) return std::nullopt;

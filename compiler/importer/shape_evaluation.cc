@@ -67,6 +67,11 @@ double NumberOf(const PrimExpr& constant) {
   return static_cast<double>(*ir::AsConstInt(constant));
 }
 
+PrimExpr FloatOfInteger(DataType dtype, int64_t value) {
+  return FloatOf(dtype, dtype == DataType::Float(32) ? static_cast<double>(static_cast<float>(value))
+                                                     : static_cast<double>(value));
+}
+
 PrimExpr FloatOf(DataType dtype, double value) {
   if (dtype == DataType::Float(32)) value = static_cast<double>(static_cast<float>(value));
   constexpr double kExact = 9007199254740992.0;  // 2^53

@@ -53,9 +53,12 @@ std::optional<ShapeValue> Take(const ShapeValue& x, Dims dims, const Fn& place) 
 
 std::optional<Dims> Broadcast(const Dims& a, const Dims& b);
 std::optional<ShapeValue> BroadcastTo(const ShapeValue& x, const Dims& dims);
+// The value of a constant of a floating dtype, or of an integer that a double holds.
 double NumberOf(const PrimExpr& constant);
-// Returns a float of the dtype; an integral value becomes an integer, so that it can be combined with symbols.
+// Returns a float of the dtype; an integral value becomes an integer, so that it can be combined with symbols. Integers
+// are rounded once.
 PrimExpr FloatOf(DataType dtype, double value);
+PrimExpr FloatOfInteger(DataType dtype, int64_t value);
 
 // One node that may be evaluated: its inputs (null if left out), and its attributes.
 class Evaluation {

@@ -1,8 +1,88 @@
-"""Recipes of legal models whose numbers do not survive another type: lengths that no int32 holds."""
+"""Recipes of legal models whose numbers do not survive another type: integers that no double holds, fractions beside
+integers, lengths that no int32 holds, scales that underflow."""
 import numpy as np
 from onnx import TensorProto
 
 from legal_recipe import Recipe, ints, node
+
+
+def padding_by(value):
+    value = np.asarray(value)
+    return Recipe([node("Pad", ["x", "p", "v"], ["y"])], {"x": (["N"], np.array([1, 2], value.dtype))},
+                  {"p": ints(1, 1), "v": value}, opset=21)
+
+
+def padding_by_an_integer_beyond_doubles():
+    return padding_by(np.int64(2**60 + 1))
+
+
+def padding_by_the_greatest_integer():
+    return padding_by(np.int64(2**63 - 1))
+
+
+def padding_by_the_greatest_unsigned_integer():
+    return padding_by(np.uint64(2**64 - 1))
+
+
+def integers_to_float32_round_once():
+    nodes = [node("Cast", ["a"], ["f"], to=TensorProto.FLOAT), node("Cast", ["f"], ["c"], to=TensorProto.INT64),
+             node("Add", ["c", "x"], ["y"])]
+    a = ints(2**54 + 2**30 + 1, 2**60 + 2**36 + 1, 2**62 + 3 * 2**38 - 1, -(2**54 + 2**30 + 1))
+    return Recipe(nodes, {"x": (["N"], ints(0))}, {"a": a})
+
+
+def dynamic_quantisation(*values):
+    return Recipe([node("DynamicQuantizeLinear", ["x"], ["q", "s", "y"])], {"x": (["N"], np.float32(values))},
+                  outputs=("y", "q", "s"))
+
+
+def zero_point_where_the_scale_underflows():
+    return dynamic_quantisation(1e-45, 0)
+
+
+def zero_point_of_both_signs_where_the_scale_underflows():
+    return dynamic_quantisation(-1e-44, 1e-44)
+
+
+def shrink_of(dtype, lambd, bias):
+    x = np.arange(0 if np.dtype(dtype).kind == "u" else -4, 5).astype(dtype)
+    return Recipe([node("Shrink", ["x"], ["y"], lambd=lambd, bias=bias)], {"x": (["N"], x)})
+
+
+def shrink_of_integers():
+    return shrink_of(np.int32, 1.5, 1.0)
+
+
+def shrink_of_bytes_by_fractions():
+    return shrink_of(np.int8, 0.5, 1.5)
+
+
+def shrink_of_unsigned_bytes():
+    return shrink_of(np.uint8, 2.5, 0.5)
+
+
+def gemm_of_integers(alpha, beta, want, dtype=np.int32):
+    """ONNX Runtime has no kernel; the specification multiplies by floats, and the result's dtype cuts the fraction off."""
+    inputs = {"a": (["N", 2], np.array([[3, 3]], dtype)), "b": ([2, 1], np.array([[1], [2]], dtype)),
+              "c": ([1], np.array([3], dtype))}
+    return Recipe([node("Gemm", ["a", "b", "c"], ["y"], alpha=alpha, beta=beta)], inputs,
+                  want=np.array([[want]], dtype))
+
+
+def gemm_of_integers_by_halves():
+    return gemm_of_integers(0.5, 1.5, 9)
+
+
+def gemm_of_integers_whose_sum_has_a_fraction():
+    return gemm_of_integers(1.5, 0.5, 15)
+
+
+def gemm_of_long_integers_by_an_integer():
+    return gemm_of_integers(2.0, -1.0, 15, np.int64)
+
+
+def gemm_of_unsigned_integers_without_a_bias():
+    return gemm_of_integers(0.5, 0.0, 4, np.uint32)
 
 
 def number_of_rows(count, dtype, nodes, refusal, constants=None):

@@ -33,6 +33,18 @@ constexpr NumberAttr kSeluAttrs[] = {{"alpha", "alpha", 1.6732631921768188476562
                                      {"gamma", "scale", 1.05070102214813232421875}};
 constexpr NumberAttr kShrinkAttrs[] = {{"lambd", "lambd", 0.5}, {"bias", "bias", 0}};
 
+// Integers are compared and moved as numbers, which are then rounded towards zero.
+Outputs Shrink(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
+  if (type->dtype->is_floating()) return WithNumbers<kShrink, kShrinkAttrs>(node);
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const double lambd, node.Float("lambd", 0.5));
+  INGOT_ASSIGN_OR_RETURN(const double bias, node.Float("bias", 0));
+  INGOT_ASSIGN_OR_RETURN(x, CastTo(node, std::move(x), DataType::Float(64)));
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind(kShrink, {x}, {{"lambd", lambd}, {"bias", bias}}));
+  return One(CastTo(node, std::move(x), *type->dtype));
+}
+
 // The operator's default threshold, for TVM's users, replaces the sum by x early. With 40 the sum is computed in every
 // dtype until it makes no difference.
 Outputs Softplus(const NodeImporter& node) {
@@ -111,7 +123,7 @@ constexpr OnnxOpRow kActivationRows[] = {
     {"PRelu", nullptr, PRelu},
     {"Reciprocal", nullptr, Reciprocal},
     {"Selu", nullptr, WithNumbers<kSelu, kSeluAttrs>},
-    {"Shrink", nullptr, WithNumbers<kShrink, kShrinkAttrs>},
+    {"Shrink", nullptr, Shrink},
     {"Sinh", "sinh"},
     {"Softplus", nullptr, Softplus},
     {"Softsign", "nn.softsign"},

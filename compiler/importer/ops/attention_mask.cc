@@ -49,7 +49,7 @@ Result<Expr> VisibilityBias(const NodeImporter& node, const KeyVisibility& visib
     // distance from the key to the query's position
     INGOT_ASSIGN_OR_RETURN(const Expr behind, node.Bind("subtract", {places, keys}));
     const auto limit = [&](const char* row, int64_t distance) -> Status {
-      INGOT_ASSIGN_OR_RETURN(const Expr bound, node.Scalar(static_cast<double>(distance), index));
+      INGOT_ASSIGN_OR_RETURN(const Expr bound, node.Scalar(distance, index));
       INGOT_ASSIGN_OR_RETURN(const Expr within, node.Bind(row, {behind, bound}));
       INGOT_ASSIGN_OR_RETURN(seen, And(node, seen, within));
       return Status();

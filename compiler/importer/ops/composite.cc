@@ -65,7 +65,7 @@ Outputs Mean(const NodeImporter& node) {
     INGOT_ASSIGN_OR_RETURN(Expr next, node.Input(i));
     INGOT_ASSIGN_OR_RETURN(sum, node.Bind("add", {sum, next}));
   }
-  INGOT_ASSIGN_OR_RETURN(Expr count, node.Scalar(static_cast<double>(node.num_inputs()), dtype));
+  INGOT_ASSIGN_OR_RETURN(Expr count, node.Scalar(static_cast<int64_t>(node.num_inputs()), dtype));
   return One(node.Call("divide", {sum, count}));
 }
 

@@ -15,10 +15,10 @@ Result<Expr> UnpackedBits(const NodeImporter& node, const Expr& bytes, int64_t b
   std::vector<PrimExpr> dims = DimsOf(bytes);
   dims.push_back(ir::Int64(1));
   INGOT_ASSIGN_OR_RETURN(const Expr apart, node.Bind("reshape", {bytes, ShapeOf(dims)}));
-  INGOT_ASSIGN_OR_RETURN(const Expr mask, node.Scalar(static_cast<double>((1 << bits) - 1), uint8));
+  INGOT_ASSIGN_OR_RETURN(const Expr mask, node.Scalar((1 << bits) - 1, uint8));
   std::vector<Expr> parts;
   for (int64_t shift = 0; shift < 8; shift += bits) {
-    INGOT_ASSIGN_OR_RETURN(const Expr places, node.Scalar(static_cast<double>(shift), uint8));
+    INGOT_ASSIGN_OR_RETURN(const Expr places, node.Scalar(shift, uint8));
     INGOT_ASSIGN_OR_RETURN(Expr part, node.Bind("right_shift", {apart, places}));
     INGOT_ASSIGN_OR_RETURN(part, node.Bind("bitwise_and", {part, mask}));
     parts.push_back(std::move(part));
@@ -127,7 +127,7 @@ Outputs MatMulNBits(const NodeImporter& node) {
   if (node.HasInput(3)) {
     INGOT_ASSIGN_OR_RETURN(zero, of_blocks(3));
   } else {
-    INGOT_ASSIGN_OR_RETURN(zero, node.Scalar(static_cast<double>(1 << (shape.bits - 1)), *type->dtype));
+    INGOT_ASSIGN_OR_RETURN(zero, node.Scalar(1 << (shape.bits - 1), *type->dtype));
   }
   INGOT_ASSIGN_OR_RETURN(b, node.Bind("subtract", {b, zero}));
   INGOT_ASSIGN_OR_RETURN(const Expr scale, of_blocks(2));
@@ -232,7 +232,7 @@ Outputs GatherBlockQuantized(const NodeImporter& node) {
     INGOT_ASSIGN_OR_RETURN(zero, CastTo(node, std::move(zero), dtype));
     INGOT_ASSIGN_OR_RETURN(zero, node.Bind("reshape", {zero, ShapeOf(blocked)}));
   } else {
-    INGOT_ASSIGN_OR_RETURN(zero, node.Scalar(static_cast<double>(1 << (bits - 1)), dtype));
+    INGOT_ASSIGN_OR_RETURN(zero, node.Scalar(1 << (bits - 1), dtype));
   }
   INGOT_ASSIGN_OR_RETURN(data, node.Bind("subtract", {data, zero}));
   INGOT_ASSIGN_OR_RETURN(const Expr factor, node.Bind("reshape", {scale, ShapeOf(blocked)}));

@@ -85,7 +85,7 @@ Result<Expr> Coordinate(const NodeImporter& node, const Deformable& d, const Exp
   INGOT_ASSIGN_OR_RETURN(Expr first, node.Bind("arange", {Number(ir::Int64(0)), Number(d.out[axis]), Number(one)},
                                                {{"dtype", DataType::Int(64)}}));
   INGOT_ASSIGN_OR_RETURN(first, CastTo(node, first, kPlace));
-  INGOT_ASSIGN_OR_RETURN(const Expr stride, node.Scalar(static_cast<double>(strides[axis]), kPlace));
+  INGOT_ASSIGN_OR_RETURN(const Expr stride, node.Scalar(strides[axis], kPlace));
   INGOT_ASSIGN_OR_RETURN(first, node.Bind("multiply", {first, stride}));
   PrimDims of_first(dims.size(), one);
   of_first[3 + axis] = d.out[axis];

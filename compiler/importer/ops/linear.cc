@@ -1,6 +1,8 @@
 // Matrix products and determinants.
 #include "compiler/importer/ops/families.h"
 
+#include <cmath>
+
 #include "compiler/importer/ops/util.h"
 
 namespace ingot::importer {
@@ -10,7 +12,8 @@ Result<Expr> TransposedMatrix(const NodeImporter& node, Expr x) {
   return node.Bind("permute_dims", {std::move(x)}, {{"axes", AttrValue::Ints({1, 0})}});
 }
 
-// alpha * A' * B' + beta * C. A constant B is multiplied by alpha (which folds); otherwise the product is.
+// alpha * A' * B' + beta * C. Integers are scaled in float64 by numbers that are no integers, and the sum is rounded
+// towards zero.
 Outputs Gemm(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr a, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(Expr b, node.Input(1));
@@ -24,9 +27,9 @@ Outputs Gemm(const NodeImporter& node) {
     return node.Invalid("expected matrices, got ranks " + std::to_string(a_type->rank) + " and " +
                         std::to_string(b_type->rank));
   }
-  const DataType dtype = *a_type->dtype;
+  DataType dtype = *a_type->dtype;
   const bool has_bias = node.HasInput(2) && beta != 0;
-  const auto scaled = [&node, dtype](Expr x, double factor) -> Result<Expr> {
+  const auto scaled = [&node, &dtype](Expr x, double factor) -> Result<Expr> {
     INGOT_ASSIGN_OR_RETURN(Expr scalar, node.Scalar(factor, dtype));
     return node.Bind("multiply", {std::move(x), std::move(scalar)});
   };
@@ -38,19 +41,28 @@ Outputs Gemm(const NodeImporter& node) {
   }
   if (!has_bias && alpha == 1) return One(node.Call("matmul", {a, b}));
   INGOT_ASSIGN_OR_RETURN(Expr product, node.Bind("matmul", {a, b}));
+  const auto is_fraction = [](double factor) { return std::trunc(factor) != factor; };
+  if (dtype.is_integral() && (is_fraction(alpha) || (has_bias && is_fraction(beta)))) {
+    dtype = DataType::Float(64);
+    INGOT_ASSIGN_OR_RETURN(product, CastTo(node, std::move(product), dtype));
+  }
+  if (!has_bias && dtype == *a_type->dtype) {
+    INGOT_ASSIGN_OR_RETURN(const Expr scalar, node.Scalar(alpha, dtype));
+    return One(node.Call("multiply", {product, scalar}));
+  }
   if (alpha != 1) {
-    if (!has_bias) {
-      INGOT_ASSIGN_OR_RETURN(Expr scalar, node.Scalar(alpha, dtype));
-      return One(node.Call("multiply", {product, scalar}));
-    }
     INGOT_ASSIGN_OR_RETURN(product, scaled(std::move(product), alpha));
   }
+  if (!has_bias) return One(CastTo(node, std::move(product), *a_type->dtype));
   INGOT_ASSIGN_OR_RETURN(Expr c, node.Input(2));
+  INGOT_ASSIGN_OR_RETURN(c, CastTo(node, std::move(c), dtype));
   if (beta != 1) {
     INGOT_ASSIGN_OR_RETURN(c, scaled(std::move(c), beta));
   }
   INGOT_ASSIGN_OR_RETURN(c, BroadcastInto(node, std::move(c), *ir::As<ir::TensorTypeNode>(product->type)->dims));
-  return One(node.Call("add", {product, c}));
+  if (dtype == *a_type->dtype) return One(node.Call("add", {product, c}));
+  INGOT_ASSIGN_OR_RETURN(product, node.Bind("add", {product, c}));
+  return One(CastTo(node, std::move(product), *a_type->dtype));
 }
 
 // Of matrices in the last two axes. Narrow floats are eliminated in float32.

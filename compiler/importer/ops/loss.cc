@@ -41,10 +41,11 @@ Outputs Loss(const NodeImporter& node, const Expr& likelihood) {
   INGOT_ASSIGN_OR_RETURN(const Expr classes, Classes(node, *count, dims.size(), *target_type->dtype));
   INGOT_ASSIGN_OR_RETURN(const Expr wanted, node.Bind("expand_dims", {target}, {{"axis", AttrValue::Ints({1})}}));
   INGOT_ASSIGN_OR_RETURN(Expr chosen, node.Bind("equal", {wanted, classes}));
-  const bool ignores = node.HasAttr("ignore_index");
+  INGOT_ASSIGN_OR_RETURN(const int64_t ignored, node.Int("ignore_index", 0));
+  const bool is_target = *target_type->dtype != DataType::Int(32) || static_cast<int32_t>(ignored) == ignored;
+  const bool ignores = node.HasAttr("ignore_index") && is_target;
   if (ignores) {
-    INGOT_ASSIGN_OR_RETURN(const int64_t ignored, node.Int("ignore_index", 0));
-    INGOT_ASSIGN_OR_RETURN(const Expr index, node.Scalar(static_cast<double>(ignored), *target_type->dtype));
+    INGOT_ASSIGN_OR_RETURN(const Expr index, node.Scalar(ignored, *target_type->dtype));
     INGOT_ASSIGN_OR_RETURN(const Expr counts, node.Bind("not_equal", {wanted, index}));
     INGOT_ASSIGN_OR_RETURN(chosen, node.Bind("logical_and", {chosen, counts}));
   }

@@ -239,9 +239,13 @@ Outputs Pad(const NodeImporter& node) {
   }
   INGOT_ASSIGN_OR_RETURN(const Padding padding, ReadPadding(node, in.size()));
   INGOT_ASSIGN_OR_RETURN(double value, node.Float("value", 0));
-  const bool value_is_data = node.HasInput(2) && !node.IsConstant(2) && mode == "constant";
-  if (!value_is_data && mode == "constant") {
-    INGOT_ASSIGN_OR_RETURN(value, node.ConstantNumber(2, "the value of the padding", value));
+  bool value_is_data = false;  // or an integer that no double holds
+  if (mode == "constant") {
+    const Result<double> number = node.ConstantNumber(2, "the value of the padding", value);
+    value_is_data = number.status().code() == StatusCode::kUnsupportedModel;
+    if (!value_is_data) {
+      INGOT_ASSIGN_OR_RETURN(value, number);
+    }
   }
   if (!value_is_data) return PadBy(node, x, padding, mode, value);
   // A tensor of ones, padded with zeros in the same way, tells where the value belongs.

@@ -154,7 +154,8 @@ Outputs DequantizeLinear(const NodeImporter& node) {
 }
 
 // y, its scale and its zero point: the range of x, extended to contain 0, is mapped to 0 .. 255. If that range is only
-// 0, the scale is 1.
+// 0, the scale is 1. A range so small that its scale is 0 has the zero point 255, be it of 0 / 0: minimum(255, NaN) is
+// 255 in the specification's function.
 Outputs DynamicQuantizeLinear(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const Expr x, node.Input(0));
   const DataType uint8 = DataType::UInt(8);
@@ -171,6 +172,8 @@ Outputs DynamicQuantizeLinear(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const Expr scale, node.Bind("where", {is_zero, one, quotient_of_range}));
   INGOT_ASSIGN_OR_RETURN(Expr start, node.Bind("subtract", {zero, low}));
   INGOT_ASSIGN_OR_RETURN(start, node.Bind("divide", {start, scale}));
+  INGOT_ASSIGN_OR_RETURN(const Expr has_no_scale, node.Bind("equal", {scale, zero}));
+  INGOT_ASSIGN_OR_RETURN(start, node.Bind("where", {has_no_scale, steps, start}));
   INGOT_ASSIGN_OR_RETURN(start, RoundInto(node, std::move(start), nullptr, uint8));
   INGOT_ASSIGN_OR_RETURN(const Expr zero_point, node.Bind("astype", {start}, {{"dtype", uint8}}));
   INGOT_ASSIGN_OR_RETURN(const Expr quotient, node.Bind("divide", {x, scale}));

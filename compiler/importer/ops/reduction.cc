@@ -118,7 +118,7 @@ Outputs GlobalLpPool(const NodeImporter& node) {
   if (p < 1) return node.Invalid("p must be positive, got " + std::to_string(p));
   INGOT_ASSIGN_OR_RETURN(x, node.Bind("abs", {x}));
   if (p == 1) return One(node.Call("sum", {x}, attrs));
-  INGOT_ASSIGN_OR_RETURN(const Expr exponent, node.Scalar(static_cast<double>(p), *type->dtype));
+  INGOT_ASSIGN_OR_RETURN(const Expr exponent, node.Scalar(p, *type->dtype));
   INGOT_ASSIGN_OR_RETURN(x, node.Bind("power", {x, exponent}));
   INGOT_ASSIGN_OR_RETURN(x, node.Bind("sum", {x}, attrs));
   if (p == 2) return One(node.Call("sqrt", {x}));

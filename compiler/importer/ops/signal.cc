@@ -157,7 +157,7 @@ Outputs Stft(const NodeImporter& node) {
     return node.Bind("reshape", {numbers, ShapeOf(std::move(dims))});
   };
   INGOT_ASSIGN_OR_RETURN(Expr begins, range(frames, {frames, one}));
-  INGOT_ASSIGN_OR_RETURN(const Expr stride, node.Scalar(static_cast<double>(step[0]), DataType::Int(64)));
+  INGOT_ASSIGN_OR_RETURN(const Expr stride, node.Scalar(step[0], DataType::Int(64)));
   INGOT_ASSIGN_OR_RETURN(begins, node.Bind("multiply", {begins, stride}));
   INGOT_ASSIGN_OR_RETURN(const Expr inside, range(full, {one, full}));
   INGOT_ASSIGN_OR_RETURN(const Expr places, node.Bind("add", {begins, inside}));

@@ -133,7 +133,7 @@ Result<Expr> ToPowersOfTwo(const NodeImporter& node, Expr x, DataType dtype) {
   INGOT_ASSIGN_OR_RETURN(const int64_t saturate, node.Int("saturate", 1));
   INGOT_ASSIGN_OR_RETURN(const std::string mode, node.String("round_mode", "up"));
   if (mode != "up" && mode != "down" && mode != "nearest") return node.Invalid("round_mode is \"" + mode + "\"");
-  const auto number = [&](int64_t value) { return node.Scalar(static_cast<double>(value), word); };
+  const auto number = [&](int64_t value) { return node.Scalar(value, word); };
   constexpr int64_t kOne = int64_t{1} << 23;  // the bits of the least normal number, and a step of the exponent
   // What is added before the mantissa is cut off, and the greatest subnormal number that becomes 2^-127.
   const int64_t added = mode == "up" ? kOne - 1 : mode == "nearest" ? kOne / 2 : 0;
