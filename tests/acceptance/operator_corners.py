@@ -448,6 +448,8 @@ def pad(d, op):
         axes = list(range(len(dims)))
     pads = [d.int(-1 if d.chance(0.2) else 0, most) for _ in range(2 * len(axes))]
     value = np.array(d.int(-5, 5), x.dtype) if d.chance(0.6) and mode == "constant" else None
+    if value is not None and x.dtype == I64 and d.chance(0.5):
+        value = np.array(2**60 + d.int(-3, 3))  # no double holds most of these
     inputs = [x, d.ints(pads), value]
     if opset >= 18:
         inputs.append(d.ints(axes))
@@ -841,6 +843,8 @@ def unary(d, op):
         attrs["beta"] = d.pick(0.0, 0.25)
     if op == "Shrink":
         attrs = {"lambd": d.pick(0.5, 1.0, 0.0), "bias": d.pick(0.0, 0.5, -1.0)}
+        if d.chance(0.3):
+            x = d.data(d.dims(), d.pick(I32, I64, I8))
     if op == "IsInf":
         attrs = {"detect_negative": d.int(0, 1), "detect_positive": d.int(0, 1)}
     if op == "Gelu":
