@@ -100,8 +100,9 @@ class CudaDevice final : public Device {
   };
   static CudaStream Handle(Stream stream) { return static_cast<CudaStream>(stream.handle); }
   static CudaPointer Address(const void* data) { return reinterpret_cast<uintptr_t>(data); }
-  // Behind every so many launches stands a mark, and the one before the last is waited for before the next: a caller who
-  // stops launching (a deadline, Ctrl-C) has twice as many before it at most that have not run.
+  // Behind the flush that reaches each multiple of so many launches stands a mark, and the one before the last is waited
+  // for before the next: a caller who stops launching (a deadline, Ctrl-C) has less than five times as many before it that
+  // have not run.
   static constexpr int64_t kLaunchesPerMark = 32;
   struct LaunchMark {
     CudaEvent event = nullptr;

@@ -35,33 +35,45 @@ void CudaLaunchQueue::Clear() {
   words_.clear();
 }
 
-// The second time that a sequence comes it becomes a graph.
+// The second time that a sequence comes it becomes a graph, which saves time and takes memory: where there is none,
+// launches go one by one.
 CudaLaunchQueue::Outcome CudaLaunchQueue::LaunchAsGraph(CudaStream stream) {
   const uint64_t hash = HashOfLaunches();
   const auto known = graphs_.find(hash);
-  if (known != graphs_.end() && IsSequence(known->second)) return LaunchGraph(known->second, stream);
+  const bool is_known = known != graphs_.end() && IsSequence(known->second);
   const auto seen = std::ranges::find(seen_, hash);
-  if (seen == seen_.end()) {
+  if (!is_known && seen == seen_.end()) {
     if (seen_.size() == kMostSeen) seen_.erase(seen_.begin());
     seen_.push_back(hash);
     return LaunchEach(stream);
   }
-  seen_.erase(seen);
-  const auto replaced = known != graphs_.end() ? known
-                        : graphs_.size() < kMostGraphs
-                            ? graphs_.end()
-                            : std::ranges::min_element(graphs_, {}, [](const auto& g) { return g.second.used_at; });
-  if (replaced != graphs_.end()) {
-    static_cast<void>(driver_.StreamSynchronize(nullptr));  // it may run
-    Destroy(replaced->second);
-    graphs_.erase(replaced);
+  Outcome outcome;
+  if (is_known) {
+    outcome = LaunchGraph(known->second, stream);
+  } else {
+    seen_.erase(seen);
+    MakeRoom(hash);
+    Graph& graph = graphs_[hash];
+    outcome = Build(graph);
+    if (outcome.result == kCudaSuccess) {
+      outcome = LaunchGraph(graph, stream);
+    } else {
+      Destroy(graph);
+      graphs_.erase(hash);
+    }
   }
-  Graph& graph = graphs_[hash];
-  const Outcome built = Build(graph);
-  if (built.result == kCudaSuccess) return LaunchGraph(graph, stream);
-  Destroy(graph);
-  graphs_.erase(hash);
-  return built;
+  return outcome.result == kCudaOutOfMemory ? LaunchEach(stream) : outcome;
+}
+
+// For a graph of this hash: the one that has it goes, or, of too many, the one that was used longest ago.
+void CudaLaunchQueue::MakeRoom(uint64_t hash) {
+  auto replaced = graphs_.find(hash);
+  if (replaced == graphs_.end() && graphs_.size() == kMostGraphs)
+    replaced = std::ranges::min_element(graphs_, {}, [](const auto& entry) { return entry.second.used_at; });
+  if (replaced == graphs_.end()) return;
+  static_cast<void>(driver_.StreamSynchronize(nullptr));  // it may run
+  Destroy(replaced->second);
+  graphs_.erase(replaced);
 }
 
 void CudaLaunchQueue::DropGraphs() {

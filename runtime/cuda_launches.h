@@ -63,6 +63,7 @@ class CudaLaunchQueue {
   Outcome LaunchGraph(Graph& graph, CudaStream stream);
   Outcome LaunchAsGraph(CudaStream stream);
   Outcome Build(Graph& graph);
+  void MakeRoom(uint64_t hash);
   void Destroy(Graph& graph) const;
   CudaKernelNode NodeOf(const Launch& launch);
 

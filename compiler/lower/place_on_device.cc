@@ -11,6 +11,7 @@
 
 #include "compiler/lower/insert_instructions.h"
 #include "compiler/lower/release.h"
+#include "vm/program/builtins.h"
 
 namespace ingot::lower {
 namespace {
@@ -94,8 +95,10 @@ class Sharing {
         }
         return;
       }
+      case vm::Opcode::kAllocOutput:  // the result's memory, whatever register returns it
+        if (is_called_) break;
+        return Join(vm::ResultOf(in).value, OfResult(static_cast<size_t>(in.As<vm::op::AllocOutput>().result())));
       case vm::Opcode::kAlloc:
-      case vm::Opcode::kAllocOutput:
       case vm::Opcode::kConstTensor:
       case vm::Opcode::kTensorDim:
       case vm::Opcode::kRelease:
@@ -114,8 +117,8 @@ class Sharing {
   const vm::Function& function_;
   const bool is_called_;
   const size_t first_entry_, first_state_, first_result_;  // among the members, of which registers are first
-  mutable std::vector<size_t> parents_;     // Root shortens the ways
-  std::vector<bool> on_host_, in_kernel_;   // of roots: the host uses it, a launched kernel does
+  mutable std::vector<size_t> parents_;                    // Root shortens the ways
+  std::vector<bool> on_host_, in_kernel_;                  // of roots: the host uses it, a launched kernel does
 };
 
 class Placement {
@@ -192,6 +195,7 @@ class Placement {
     for (uint32_t pc = 0; pc < function_.code.size(); ++pc) {
       vm::Instruction& in = function_.code[pc];
       if (labels.contains(pc)) copies_.clear();
+      if (StoresLength(in)) insertions.before[pc].push_back(Make(vm::Opcode::kSync, {int64_t{kDevice}, int64_t{0}}));
       if (in.opcode == vm::Opcode::kCallKernel) {
         if (program_.kernels[in.As<vm::op::CallKernel>().kernel().value].device == kDevice) {
           CopyAround(in, insertions.before[pc], insertions.behind[pc]);
@@ -207,6 +211,12 @@ class Placement {
       });
     }
     InsertInstructions(function_, std::move(insertions));
+  }
+
+  // Whether a state's length is stored. What was queued before has to have ended well: a call that fails leaves caches as
+  // they were.
+  static bool StoresLength(const vm::Instruction& in) {
+    return in.opcode == vm::Opcode::kCallBuiltin && in.As<vm::op::CallBuiltin>().builtin() == vm::Builtin::kStoreInt;
   }
 
   // Gives the call the device's copies of what is on the host.

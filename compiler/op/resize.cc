@@ -194,7 +194,7 @@ F PlaceOf(F x, const topi::ResizeAxis& axis, Coordinates coordinates, F in, F ou
     case Coordinates::kHalfPixel:
       return scaled(x + half) - half;
     case Coordinates::kHalfPixelSymmetric:
-      return (axis.scale ? in * half * (1 - out / (scale * in)) : 0) + (scaled(x + half) - half);
+      return (axis.scale ? in * half * (1 - out / (scale * in)) : 0) + scaled(x + half) - half;
     case Coordinates::kPytorchHalfPixel:
       return out > 1 ? scaled(x + half) - half : 0;
     case Coordinates::kAlignCorners:

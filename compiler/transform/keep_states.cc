@@ -10,6 +10,7 @@
 //   After rewrite_patterns, which cleans up the concatenations and permutations that exporters write; before any pass
 //   that adds parameters.
 #include <algorithm>
+#include <limits>
 #include <unordered_map>
 #include <utility>
 
@@ -167,10 +168,16 @@ class StateKeeper : public ir::ExprMutator {
       }
       const arith::Interval range = AnalyzerOf(function_->attrs, ir::FreePrimVars(to[i])).Bounds(to[i]);
       if (range.max == arith::Interval::kUnboundedAbove) {
+        // Of the inputs' dims: others follow from data.
         std::string unbounded = symbol->name;
-        for (const ir::PrimVar& var : ir::FreePrimVars(to[i])) {
-          if (DimBounds(function_->attrs, var->name).second == std::numeric_limits<int64_t>::max())
-            unbounded = var->name;
+        for (const Var& param : function_->params) {
+          const op::Dims* dims = DimsOf(param);
+          for (const ir::PrimVar& var : ir::FreePrimVars(to[i])) {
+            const auto is_var = [&](const PrimExpr& dim) { return dim.get() == var.get(); };
+            if (dims == nullptr || std::ranges::none_of(*dims, is_var)) continue;
+            if (DimBounds(function_->attrs, var->name).second == std::numeric_limits<int64_t>::max())
+              unbounded = var->name;
+          }
         }
         return Bad(Names(state, output) + ": it grows along " + symbol->name +
                    " without a bound; say how far, such as " + "with --dim " + unbounded + "=0..1023");

@@ -105,6 +105,14 @@ def look_up():
     return g.model([("i", INT64, ["n"])], [(g.add("Sigmoid", rows), FLOAT)]), feeds
 
 
+def sized_by_data():
+    """Results whose shapes the data of another input decide."""
+    g = Graph(9)
+    y = g.add("Relu", g.add("Tile", g.add("Tanh", "x"), "repeats"))
+    feeds = [{"x": (FLOAT, (2, n)), "repeats": (INT64, (2,))} for n in (3, 7)]
+    return g.model([("x", FLOAT, [2, "n"]), ("repeats", INT64, [2])], [(y, FLOAT), (g.add("Tile", "x", "repeats"), FLOAT)]), feeds
+
+
 def recurrent():
     """Layers whose steps depend on each other, then what goes along an axis in order, and a shape that data decide."""
     g = Graph(8)
@@ -175,7 +183,7 @@ def difference(expected, got):
 
 def check_models(tools):
     problems = 0
-    for make in (residual, transformer, branches, loop, look_up, recurrent):
+    for make in (residual, transformer, branches, loop, look_up, sized_by_data, recurrent):
         model, sizes = make()
         file = tools.folder / "model.onnx"
         onnx.save(model, file)

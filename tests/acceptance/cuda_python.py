@@ -138,6 +138,35 @@ class CudaPython(unittest.TestCase):
         copying.run()
         np.testing.assert_allclose(copying.get_output().numpy(), self.expected, atol=1e-3)
 
+    def test_a_call_that_fails_leaves_a_cache_as_it_was(self):
+        try:
+            import onnx
+            from onnx import TensorProto, helper
+        except ImportError as error:
+            self.skipTest(str(error))
+        infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, dims) for name, dims in (
+            ("x", [2, 1, 8]), ("past", [2, "p", 8]), ("y", [2, 8]), ("present", [2, "q", 8]))]
+        nodes = [helper.make_node("Concat", ["past", "x"], ["present"], axis=1),
+                 helper.make_node("ReduceSum", ["present", "axes"], ["y"], keepdims=0)]
+        axes = onnx.numpy_helper.from_array(np.array([1]), "axes")
+        model, file = (pathlib.Path(self.folder.name) / name for name in ("cache.onnx", "cache.ingot"))
+        onnx.save(helper.make_model(helper.make_graph(nodes, "cache", infos[:2], infos[2:], [axes]),
+                                    opset_imports=[helper.make_opsetid("", 20)], ir_version=9), model)
+        subprocess.run([BIN / "vm-compile", model, "--target", "cuda:sm_80", "-o", file, "--state", "past=present",
+                        "--dim", "p=0..15"], check=True, capture_output=True, env=dict(os.environ, INGOT_CACHE="off"))
+        x, failed, fail = GpuArray(np.ones((2, 1, 8))), 0, driver.standin_fail_call
+        for call in range(1, 14):
+            m = ingot.load(file, device="cuda:0")
+            m(x)
+            fail(c.c_int64(call), 2, 0)  # out of memory
+            try:
+                kept = m(x) is not None
+            except ingot.IngotError:
+                kept, failed = False, failed + 1
+            fail(c.c_int64(0), 0, 0)
+            np.testing.assert_array_equal(gpu.read(m(x)), np.full((2, 8), 3.0 if kept else 2.0), f"call {call}")
+        self.assertGreaterEqual(failed, 4)
+
     def test_devices(self):
         with self.assertRaisesRegex(ingot.NotFound, "cuda:7: no such device; there is 1"):
             ingot.load(self.file, device="cuda:7")

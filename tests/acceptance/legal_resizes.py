@@ -107,3 +107,10 @@ def old_resize_to_fewer_rows_and_more_columns():
 
 def old_resize_by_scales_of_data():
     return old_nearest([1, 1, 7, 5], [1, 1, 0.7, 1.5], constant=False)
+
+
+def scales_of_one_that_data_give():
+    """Float32 does not tell the halves of places from 2^23 on."""
+    x = np.arange(2**23 + 64, dtype=np.int64).astype(np.uint8).reshape(1, -1)
+    return Recipe([node("Resize", ["x", "", "s"], ["y"], mode="nearest")],
+                  {"x": (["n", "w"], x), "s": ([2], np.array([2, 1], np.float32))})

@@ -180,6 +180,7 @@ Status InstructionSteps::Run(const CallRecord& record, const FrameInstruction& i
       return Status();
     }
     case Opcode::kSync:
+      if (DeviceCode* const code = devices_.code(); code != nullptr) return code->Wait();
       return devices_.device(static_cast<size_t>(in.As<op::Sync>().device())).Synchronize({});
     case Opcode::kTuple: {
       const auto at = in.As<op::Tuple>();

@@ -114,6 +114,11 @@ Result<Sizes> SizesFromData(const NodeImporter& node, size_t input, const std::v
   INGOT_ASSIGN_OR_RETURN(scales, CastTo(node, scales, narrow));
   INGOT_ASSIGN_OR_RETURN(resized, node.Bind("multiply", {resized, scales}));
   INGOT_ASSIGN_OR_RETURN(resized, node.Bind("floor", {resized}));
+  // No scale that is 0, below, or no number has a length.
+  INGOT_ASSIGN_OR_RETURN(const Expr zero, node.Scalar(0, narrow));
+  INGOT_ASSIGN_OR_RETURN(const Expr none, node.Scalar(-1, narrow));
+  INGOT_ASSIGN_OR_RETURN(const Expr is_positive, node.Bind("greater", {scales, zero}));
+  INGOT_ASSIGN_OR_RETURN(resized, node.Bind("where", {is_positive, resized, none}));
   INGOT_ASSIGN_OR_RETURN(resized, CastTo(node, resized, index));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> named, node.NameElements(resized));
   for (size_t i = 0; i < named.size(); ++i) sizes.dims[static_cast<size_t>(sizes.axes[i])] = named[i];

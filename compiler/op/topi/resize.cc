@@ -39,7 +39,7 @@ PrimExpr Place(const PrimExpr& x, const ResizeAxis& axis, Coordinates coordinate
     case Coordinates::kHalfPixelSymmetric: {
       if (scale == nullptr) return half_pixel;
       const PrimExpr rounded = cast(out) / (scale * cast(in));
-      return half_pixel + cast(in) * number(0.5) * (number(1) - rounded);
+      return cast(in) * number(0.5) * (number(1) - rounded) + scaled(cast(x) + number(0.5)) - number(0.5);
     }
     case Coordinates::kPytorchHalfPixel:
       return ir::Select(is_one, number(0), half_pixel);
@@ -70,9 +70,9 @@ PrimExpr Shrinks(const ResizeAxis& axis, const PrimExpr& in, const PrimExpr& out
 PrimExpr Round(const PrimExpr& place, Rounding rounding, const PrimExpr& shrinks) {
   switch (rounding) {
     case Rounding::kPreferFloor:
-      return Ceil(place - ir::FloatImm(place->dtype, 0.5));
+      return Ceil(place - D(0.5));
     case Rounding::kPreferCeil:
-      return Floor(place + ir::FloatImm(place->dtype, 0.5));
+      return Floor(place + D(0.5));
     case Rounding::kFloor:
       return Floor(place);
     case Rounding::kCeil:
@@ -123,9 +123,16 @@ TapTables MakeTables(const ResizeAxis& axis, const ResizeMode& mode, const PrimE
                      DataType dtype) {
   const bool is_narrow = mode.interpolation == Interpolation::kNearest && axis.has_narrow_scale();
   const DataType places = is_narrow ? DataType::Float(32) : kDouble;
+  const bool takes_part = mode.coordinates == Coordinates::kTfCropAndResize && !axis.takes_all();
+  const auto place_of = [&](const PrimExpr& x) {
+    const PrimExpr place = Double(Place(x, axis, mode.coordinates, in, out, places));
+    if (axis.ratio == nullptr || takes_part) return place;
+    // An axis that keeps its length at a scale of 1 is not resampled.
+    return ir::Select(ir::And(ir::Equal(axis.ratio, D(1)), ir::Equal(in, out)), Double(x), place);
+  };
   const auto table = [&](const char* name, const std::function<PrimExpr(const PrimExpr& place)>& fn) {
     return te::Compute(
-        {out}, [&](const te::Indices& i) { return fn(Place(i[0], axis, mode.coordinates, in, out, places)); }, name);
+        {out}, [&](const te::Indices& i) { return fn(place_of(i[0])); }, name);
   };
   TapTables tables;
   if (mode.interpolation == Interpolation::kNearest) {

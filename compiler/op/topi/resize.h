@@ -1,6 +1,6 @@
 // Tensor expressions of resampling: resize along axes, and sampling at the places of a grid. Coordinates are computed
 // in float64, weights and sums in float32 for narrow floats. The nearest neighbours of scales are found in float32, as
-// ONNX Runtime and ONNX's reference do: a scale of 33/9 is rounded, and in float64 place 11 of the result would lie
+// ONNX Runtime and ONNX's reference do (half_pixel_symmetric apart, where they add up in other orders): a scale of 33/9 is rounded, and in float64 place 11 of the result would lie
 // below 3.
 #pragma once
 
