@@ -294,13 +294,31 @@ def window_sum(c, x):
 
 
 def resize(c, x):
-    """ONNX's reference evaluation, which computes in float64; ONNX Runtime for the mode that it does not know."""
+    """ONNX's reference evaluation, which computes in float64; ONNX Runtime for the mode that it does not know, and for the
+    nearest elements by scales, which are found in float32."""
     a = c["attrs"]
     if x[0].size == 0:
         return np.zeros(c["outputs"][0]["dims"], np.float32)
     axes = list(range(x[0].ndim)) if a["axes"] is None else a["axes"]
     size = c["args"][1]
-    if len(c["args"]) > 2:
+    if len(x) > 1:  # a tensor of scales
+        a, x = {**a, "scales": x[1].tolist()}, x[:1]
+    if a["rounding_method"] == "by_scale":  # up along an axis that gets shorter, down along others, one by one
+        y = x[0]
+        for i, axis in enumerate(axes):
+            scale = a["scales"][i] if a["scales"] else size[axis] / x[0].shape[axis]
+            dims = list(y.shape)
+            dims[axis] = size[axis]
+            part = {
+                **a,
+                "axes": [axis],
+                "scales": a["scales"][i : i + 1] if a["scales"] else None,
+                "roi": [a["roi"][i], a["roi"][len(axes) + i]] if a["roi"] else None,
+                "rounding_method": "ceil" if scale < 1 else "floor",
+            }
+            y = resize({**c, "attrs": part, "args": [None, dims]}, [np.asarray(y)])
+        return y
+    if len(c["args"]) > 2 and c["args"][2] is not None:
         a = {**a, "scales": [scale_of(c["args"][2], a["policy"])] * len(axes)}
     inputs = ["x", "roi" if a["roi"] else "", "scales" if a["scales"] else "", "" if a["scales"] else "sizes"]
     constants = []
@@ -338,7 +356,8 @@ def resize(c, x):
         graph.node.append(node)
     opset = helper.make_opsetid("", 11 if is_old else 19)
     model = helper.make_model(graph, opset_imports=[opset], ir_version=9)
-    if not is_old:
+    finds_in_float32 = a["method"] == "nearest" and a["scales"]
+    if not is_old and not finds_in_float32:
         return onnx.reference.ReferenceEvaluator(model).run(None, {"x": wide(x[0])})[0]
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     return session.run(None, {"x": x[0].astype(np.float32)})[0]
