@@ -105,6 +105,17 @@ def look_up():
     return g.model([("i", INT64, ["n"])], [(g.add("Sigmoid", rows), FLOAT)]), feeds
 
 
+def one_row():
+    """Normalisations of a whole tensor, of one axis and of two."""
+    g = Graph(10)
+    x = g.add("Softmax", "x", axis=0)
+    y = g.add("LayerNormalization", "y", g.constant(np.ones((1, 1), np.float32)), axis=0)
+    z = g.add("LayerNormalization", g.weights(5, 40), g.constant(np.ones((5, 40), np.float32)), axis=0)
+    z = g.add("Add", g.add("Softmax", g.add("ReduceSum", "y", g.constant(np.array([1])), keepdims=0), axis=0), g.add("ReduceSum", z, keepdims=0))
+    feeds = [{"x": (FLOAT, (n,)), "y": (FLOAT, (a, b))} for n, a, b in ((1, 1, 1), (100, 3, 70))]
+    return g.model([("x", FLOAT, ["n"]), ("y", FLOAT, ["a", "b"])], [(x, FLOAT), (y, FLOAT), (z, FLOAT)]), feeds
+
+
 def sized_by_data():
     """Results whose shapes the data of another input decide."""
     g = Graph(9)
@@ -183,7 +194,7 @@ def difference(expected, got):
 
 def check_models(tools):
     problems = 0
-    for make in (residual, transformer, branches, loop, look_up, sized_by_data, recurrent):
+    for make in (residual, transformer, branches, loop, look_up, one_row, sized_by_data, recurrent):
         model, sizes = make()
         file = tools.folder / "model.onnx"
         onnx.save(model, file)

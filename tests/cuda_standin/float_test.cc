@@ -5,6 +5,7 @@
 
 #include "tests/cuda_standin/float_formats.h"
 #include "tests/cuda_standin/instruction_check.h"
+#include "tests/cuda_standin/ptx_bodies.h"
 
 namespace ingot::ptx {
 namespace {
@@ -293,6 +294,40 @@ TEST_CASE("ptx instructions: float16 and bfloat16") {
           [=](uint64_t a, uint64_t b, uint64_t c) -> uint64_t {
             return !(WidenBits(bf16, a) < WidenBits(bf16, b)) || c != 0;
           });
+  }
+}
+
+// Of two halves in a register: a predicate for each.
+TEST_CASE("ptx instructions: comparisons of pairs") {
+  for (const char* combined : {"", ".and"}) {
+    const std::string tail = *combined != '\0' ? ", %p2" : "";
+    const std::string body =
+        StrCat({"ld.global.b32 %r0, [%in];\nld.global.b32 %r1, [%in+4];\nld.global.b32 %r2, [%in+8];\n"
+                "setp.ne.u32 %p2, %r2, 0;\nsetp.lt",
+                combined, ".f16x2 %p0|%p1, %r0, %r1", tail, ";\nselp.u32 %r3, 1, 0, %p0;\nselp.u32 %r4, 1, 0, %p1;\n",
+                "setp.gtu", combined, ".bf16x2 %p3|%p4, %r0, %r1", tail,
+                ";\nselp.u32 %r5, 1, 0, %p3;\nselp.u32 %r6, 1, 0, %p4;\n"
+                "st.global.b32 [%out], %r3;\nst.global.b32 [%out+4], %r4;\nst.global.b32 [%out+8], %r5;\n"
+                "st.global.b32 [%out+12], %r6;"});
+    // Halves 1, 2 and NaN, in both formats.
+    constexpr uint32_t kOne = 0x3c00, kTwo = 0x4000, kNan = 0x7fff;
+    const uint32_t pairs[][2] = {{kOne | kTwo << 16, kTwo | kOne << 16}, {kNan | kOne << 16, kOne | kOne << 16}};
+    const uint32_t less[][2] = {{1, 0}, {0, 0}}, greater_or_not[][2] = {{0, 1}, {1, 0}};
+    std::vector<uint32_t> input(32 * kWordsPerThread);
+    for (size_t thread = 0; thread < 32; ++thread) {
+      input[thread * kWordsPerThread] = pairs[thread % 2][0];
+      input[thread * kWordsPerThread + 1] = pairs[thread % 2][1];
+      input[thread * kWordsPerThread + 2] = thread % 4 < 2 ? 1 : 0;
+    }
+    const Result<std::vector<uint32_t>> got = RunBody(body, input);
+    REQUIRE_MESSAGE(got.ok(), got.status().message());
+    for (size_t thread = 0; thread < 32; ++thread) {
+      const uint32_t passes = tail.empty() || thread % 4 < 2 ? 1 : 0;
+      for (size_t half = 0; half < 2; ++half) {
+        CHECK((*got)[thread * kWordsPerThread + half] == (less[thread % 2][half] & passes));
+        CHECK((*got)[thread * kWordsPerThread + 2 + half] == (greater_or_not[thread % 2][half] & passes));
+      }
+    }
   }
 }
 

@@ -45,14 +45,9 @@ inline void Map(Warp& w, const Instruction& i, uint32_t mask, F f) {
   w.SetComputed(i.r[0], mask, w.Computed(i.r[1]) & w.Computed(i.r[2]) & w.Computed(i.r[3]));
 }
 
-// d|q = compare(a, b) combined with c: operands d, q, a, b and, with a combination, c (possibly !c: variant 1).
-template <typename T, typename F>
-inline void SetPredicates(Warp& w, const Instruction& i, uint32_t mask, F compare) {
-  const T* a = w.Lanes<T>(i.r[2]);
-  const T* b = w.Lanes<T>(i.r[3]);
-  uint32_t result = 0;
-  for (int lane = 0; lane < kLanes; ++lane) result |= static_cast<uint32_t>(compare(a[lane], b[lane])) << lane;
-  uint32_t computed = w.Computed(i.r[2]) & w.Computed(i.r[3]), other = ~result;
+// setp: operands p, q, a, b, c. What holds for p, and for q, each combined with c where there is one.
+inline void StorePredicates(Warp& w, const Instruction& i, uint32_t mask, uint32_t result, uint32_t other) {
+  uint32_t computed = w.Computed(i.r[2]) & w.Computed(i.r[3]);
   if (i.r[4] != 0) {
     const uint32_t c = w.Predicate(i.r[4]);
     const auto combine = static_cast<Combine>(i.combine);
@@ -69,6 +64,16 @@ inline void SetPredicates(Warp& w, const Instruction& i, uint32_t mask, F compar
   uint32_t& q = w.Predicate(i.r[1]);
   q = (q & ~mask) | (other & mask);
   w.SetComputed(i.r[1], mask, computed);
+}
+
+// d|q = compare(a, b) combined with c: operands d, q, a, b and, with a combination, c (possibly !c: variant 1).
+template <typename T, typename F>
+inline void SetPredicates(Warp& w, const Instruction& i, uint32_t mask, F compare) {
+  const T* a = w.Lanes<T>(i.r[2]);
+  const T* b = w.Lanes<T>(i.r[3]);
+  uint32_t result = 0;
+  for (int lane = 0; lane < kLanes; ++lane) result |= static_cast<uint32_t>(compare(a[lane], b[lane])) << lane;
+  StorePredicates(w, i, mask, result, ~result);
 }
 
 }  // namespace ingot::ptx

@@ -349,6 +349,22 @@ void SetPredicateSmall(Warp& w, const Instruction& i, uint32_t mask) {
     return Compares<double>(compare, WidenSmall<bf16>(a, ftz), WidenSmall<bf16>(b, ftz));
   });
 }
+// Of two halves: p says what the lower ones do, q the upper ones.
+template <bool bf16>
+void SetPredicatePair(Warp& w, const Instruction& i, uint32_t mask) {
+  const auto compare = static_cast<Compare>(i.compare);
+  const uint32_t *a = w.Lanes<uint32_t>(i.r[2]), *b = w.Lanes<uint32_t>(i.r[3]);
+  uint32_t holds[2] = {};
+  for (int lane = 0; lane < kLanes; ++lane) {
+    for (int half = 0; half < 2; ++half) {
+      const auto widen = [&](uint32_t pair) {
+        return WidenSmall<bf16>(static_cast<uint16_t>(pair >> 16 * half), i.ftz);
+      };
+      holds[half] |= static_cast<uint32_t>(Compares<double>(compare, widen(a[lane]), widen(b[lane]))) << lane;
+    }
+  }
+  StorePredicates(w, i, mask, holds[0], holds[1]);
+}
 // testp: operands d, a.
 enum Test : uint8_t { kFinite, kInfinite, kNumber, kNotANumber, kNormal, kSubnormal };
 template <typename T>
@@ -458,6 +474,13 @@ void AddFloatRows(Rows& rows) {
   rows.push_back({StrCat({kFloatCompares, "{.ftz}.f16"}), "=pred|- f16 f16", SetPredicateSmall<false>});
   rows.push_back(
       {StrCat({kFloatCompares, "(.and|.or|.xor){.ftz}.f16"}), "=pred|- f16 f16 pred", SetPredicateSmall<false>});
+  rows.push_back({StrCat({kFloatCompares, "{.ftz}.f16x2"}), "=pred|pred f16x2 f16x2", SetPredicatePair<false>});
+  rows.push_back({StrCat({kFloatCompares, "(.and|.or|.xor){.ftz}.f16x2"}), "=pred|pred f16x2 f16x2 pred",
+                  SetPredicatePair<false>});
+  rows.push_back({StrCat({kFloatCompares, ".bf16x2"}), "=pred|pred bf16x2 bf16x2", SetPredicatePair<true>, 0,
+                  Flow::kNext, 0, Space::kGeneric, 90});
+  rows.push_back({StrCat({kFloatCompares, "(.and|.or|.xor).bf16x2"}), "=pred|pred bf16x2 bf16x2 pred",
+                  SetPredicatePair<true>, 0, Flow::kNext, 0, Space::kGeneric, 90});
   rows.push_back({StrCat({kFloatCompares, ".bf16"}), "=pred|- bf16 bf16", SetPredicateSmall<true>, 0, Flow::kNext, 0,
                   Space::kGeneric, 90});
   rows.push_back({StrCat({kFloatCompares, "(.and|.or|.xor).bf16"}), "=pred|- bf16 bf16 pred", SetPredicateSmall<true>,

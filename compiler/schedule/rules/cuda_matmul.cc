@@ -93,34 +93,11 @@ class CudaMatmulBuilder {
     BuildSums(columns[0]);
     // A thread's part of the result.
     SpreadTile(rows[1], columns[1], {}, /*vectorizes=*/parts_ > 1 || columns_.value_or(1) % tile_columns_ == 0);
-    BindBlocks(std::move(batch), rows[0], columns[0]);
+    BindTiles(s_, batch, rows[0], columns[0]);
     return handled_;
   }
 
  private:
-  // Blocks are numbered along one axis where that takes constant divisors alone. Else rows, columns and the batch have
-  // an axis each: blockIdx.x is of the first whose extent is not known to be at most 65535, which the others have at
-  // most.
-  void BindBlocks(std::vector<LoopRV> batch, LoopRV rows, LoopRV columns) {
-    constexpr int64_t kMostOfOtherAxes = 65535;
-    std::vector<LoopRV> all = batch;
-    all.insert(all.end(), {rows, columns});
-    const auto extent_of = [&](LoopRV loop) {
-      return s_.status().ok() ? AsConstInt(s_.Loop(loop).loop->extent) : std::optional<int64_t>();
-    };
-    const bool is_constant =
-        std::all_of(all.begin() + 1, all.end(), [&](LoopRV loop) { return extent_of(loop).has_value(); });
-    if (is_constant) return s_.Bind(s_.Fuse(all), "blockIdx.x");
-    all = {rows, columns};
-    if (!batch.empty()) all.push_back(batch.size() > 1 ? s_.Fuse(batch) : batch[0]);
-    const auto first = std::find_if(all.begin(), all.end(), [&](LoopRV loop) {
-      return extent_of(loop).value_or(kMostOfOtherAxes + 1) > kMostOfOtherAxes;
-    });
-    if (first != all.end()) std::rotate(all.begin(), first, first + 1);
-    const char* axes[] = {"blockIdx.x", "blockIdx.y", "blockIdx.z"};
-    for (size_t i = 0; i < all.size(); ++i) s_.Bind(all[i], axes[i]);
-  }
-
   // Tiles of many rows and columns where there are enough of them to fill a GPU, of few rows where there are no more;
   // where there are not enough, the sum in parts.
   void ChooseTile() {

@@ -102,6 +102,26 @@ bool IsElementOrPadding(const PrimExpr& value) {
 
 }  // namespace
 
+void BindTiles(Schedule& schedule, const std::vector<LoopRV>& batch, LoopRV rows, LoopRV columns) {
+  constexpr int64_t kMostOfOtherAxes = 65535;
+  std::vector<LoopRV> all = batch;
+  all.insert(all.end(), {rows, columns});
+  const auto extent_of = [&](LoopRV loop) {
+    return schedule.status().ok() ? ir::AsConstInt(schedule.Loop(loop).loop->extent) : std::optional<int64_t>();
+  };
+  const bool is_constant =
+      std::all_of(all.begin() + 1, all.end(), [&](LoopRV loop) { return extent_of(loop).has_value(); });
+  if (is_constant) return schedule.Bind(schedule.Fuse(all), "blockIdx.x");
+  all = {rows, columns};
+  if (!batch.empty()) all.insert(all.begin(), batch.size() > 1 ? schedule.Fuse(batch) : batch[0]);
+  const auto first = std::find_if(all.begin(), all.end(), [&](LoopRV loop) {
+    return extent_of(loop).value_or(kMostOfOtherAxes + 1) > kMostOfOtherAxes;
+  });
+  if (first != all.end()) std::rotate(all.begin(), first, first + 1);
+  const char* axes[] = {"blockIdx.x", "blockIdx.y", "blockIdx.z"};
+  for (size_t i = 0; i < all.size(); ++i) schedule.Bind(all[i], axes[i]);
+}
+
 void InlineMoves(Schedule& s, BlockRV block) {
   while (s.status().ok()) {
     std::optional<BlockName> move;

@@ -43,6 +43,11 @@ BlockRV FuseProduct(Schedule& schedule, BlockRV product, const CudaProduct& axes
                     BlockRV last);
 void FuseResult(Schedule& schedule, BlockRV out, const CudaProduct& axes);
 
+// Binds the loops over tiles of a result to blocks of threads. They are numbered along one axis where that takes constant
+// divisors alone. Else batch, rows and columns have an axis each: blockIdx.x is of the first whose extent is not known to
+// be at most 65535; that the others have at most as many is checked at the launch.
+void BindTiles(Schedule& schedule, const std::vector<LoopRV>& batch, LoopRV rows, LoopRV columns);
+
 // Lets a block read elements where they come from: stages that only move them, such as padding, and that nobody else
 // reads, go into it.
 void InlineMoves(Schedule& schedule, BlockRV block);

@@ -320,12 +320,15 @@ class CudaRowsBuilder {
   void PlaceStages() {
     if (!s_.status().ok()) return;
     const BlockRV last = s_.GetBlock(last_);
-    std::vector<LoopRV> outer;
+    std::vector<LoopRV> outer, own;
     const BlockSite site = s_.Block(last);
     for (const InnerLoop& entry : InnerLoops(s_, last, LoopRV{})) {
-      if (IsOfRows(site, entry)) outer.push_back(entry.loop);
+      (IsOfRows(site, entry) ? outer : own).push_back(entry.loop);
     }
-    if (outer.empty()) outer.push_back(s_.AddUnitLoop(last));
+    if (outer.empty()) outer.push_back(s_.AddUnitLoop(last));  // the whole is one row
+    std::vector<LoopRV> order = outer;
+    order.insert(order.end(), own.begin(), own.end());
+    if (order.size() > 1) s_.Reorder(order);
     const LoopRVs rows = s_.Split(outer.size() > 1 ? s_.Fuse(outer) : outer[0], {kRest, rows_});
     block_ = rows[0];
     const std::vector<BlockSite> stages = Stages();
