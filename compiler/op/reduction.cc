@@ -177,6 +177,7 @@ OpRow ReductionRow(const char* name, const char* summary, bool takes_integers, S
                 {"blocked", IsOverPlaces, ReductionCost, {"NCHW16c", "NCHW16c"}, Build<DefineReduction<kind>>}}};
   row.cases.dtypes = {DataType::Float(32), DataType::Float(64), DataType::Float(16), DataType::Bfloat16()};
   if (takes_integers) row.cases.dtypes.push_back(DataType::Int(32));
+  if (kind == Kind::kMean) row.cases.dtypes.push_back(DataType::Int(8));  // a sum of few of them wraps
   return row;
 }
 
@@ -188,7 +189,7 @@ std::vector<OpRow> ReductionOps() {
   rows.push_back(ReductionRow<Kind::kProd>("prod", "the product over axes", true));
   rows.push_back(ReductionRow<Kind::kMax>("max", "the greatest element over axes", true));
   rows.push_back(ReductionRow<Kind::kMin>("min", "the least element over axes", true));
-  rows.push_back(ReductionRow<Kind::kMean>("mean", "the mean over axes", false, SignBit::kOfFirst));
+  rows.push_back(ReductionRow<Kind::kMean>("mean", "the mean over axes", true, SignBit::kOfFirst));
   rows.push_back(ReductionRow<Kind::kVariance>("variance", "the mean square distance from the mean over axes", false,
                                                SignBit::kClear));
   const CaseTraits softmax{

@@ -13,11 +13,23 @@ bool Contains(const std::vector<int>& axes, size_t axis) {
   return std::ranges::find(axes, static_cast<int>(axis)) != axes.end();
 }
 
-// The product of the extents of axes as a number of the dtype that x is summed in.
+// The dtype of the sums whose quotient by a count is a mean or a variance. Integers of up to 32 bits are summed in
+// 64 bits: neither the sum nor the count of elements may wrap before they are divided.
+DataType SumType(DataType dtype) {
+  const bool is_narrow = dtype.is_integral() && dtype.bits < 64;
+  return is_narrow ? DataType::Int(64, dtype.lanes) : WideType(dtype);
+}
+
+// The product of the extents of axes as a number of the dtype of such a sum.
 PrimExpr CountOf(const te::Tensor& x, const std::vector<int>& axes) {
   PrimExpr count = ir::Int64(1);
   for (int axis : axes) count = count * x.shape()[static_cast<size_t>(axis)];
-  return ir::Cast(WideType(x.dtype()), count);
+  return ir::Cast(SumType(x.dtype()), count);
+}
+
+PrimExpr Summand(PrimExpr e) {
+  const DataType dtype = SumType(e->dtype);
+  return ir::Cast(dtype, std::move(e));
 }
 
 PrimExpr WideElement(PrimExpr e, const te::Indices&) { return Wide(std::move(e)); }
@@ -119,13 +131,15 @@ te::Tensor Reduce(Reducer reducer, const te::Tensor& x, const std::vector<int>& 
 }
 
 te::Tensor WideMean(const te::Tensor& x, const std::vector<int>& axes, bool keepdims) {
-  const te::Tensor sum = Reduce(Reducer::kSum, x, axes, keepdims, WideElement, x->name + "_red");
+  const te::Tensor sum = Reduce(
+      Reducer::kSum, x, axes, keepdims, [](PrimExpr e, const te::Indices&) { return Summand(std::move(e)); },
+      x->name + "_red");
   return Map(
       sum, [&](PrimExpr e) { return e / CountOf(x, axes); }, "T_divide");
 }
 
 te::Tensor WideMeanSquare(const te::Tensor& x, const std::vector<int>& axes, bool keepdims) {
-  const auto square = [](const PrimExpr& e, const te::Indices&) { return Wide(e) * Wide(e); };
+  const auto square = [](const PrimExpr& e, const te::Indices&) { return Summand(e) * Summand(e); };
   const te::Tensor sum = Reduce(Reducer::kSum, x, axes, keepdims, square, x->name + "_square");
   return Map(
       sum, [&](PrimExpr e) { return e / CountOf(x, axes); }, "T_divide");
@@ -140,7 +154,7 @@ te::Tensor WideVariance(const te::Tensor& x, const te::Tensor& mean, const std::
       Reducer::kSum, x, axes, keepdims,
       [&](PrimExpr e, const te::Indices& index) {
         const bool is_kept = mean.shape().size() == index.size();
-        const PrimExpr distance = Wide(e) - mean(is_kept ? KeptIndices(index, axes) : Without(index, axes));
+        const PrimExpr distance = Summand(e) - mean(is_kept ? KeptIndices(index, axes) : Without(index, axes));
         return distance * distance;
       },
       x->name + "_sqdiff");

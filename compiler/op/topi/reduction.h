@@ -23,7 +23,7 @@ te::Tensor Reduce(Reducer reducer, const te::Tensor& x, const std::vector<int>& 
 te::Tensor Reduce(Reducer reducer, const te::Tensor& x, const std::vector<int>& axes, bool keepdims, std::string name);
 te::Tensor Mean(const te::Tensor& x, const std::vector<int>& axes, bool keepdims);
 te::Tensor Variance(const te::Tensor& x, const std::vector<int>& axes, bool keepdims);
-// The same, not rounded to x's dtype; mean was made with or without keepdims.
+// The same, not rounded to x's dtype, of integers as 64 bits; mean was made with or without keepdims.
 te::Tensor WideMean(const te::Tensor& x, const std::vector<int>& axes, bool keepdims);
 te::Tensor WideMeanSquare(const te::Tensor& x, const std::vector<int>& axes, bool keepdims);
 te::Tensor WideVariance(const te::Tensor& x, const te::Tensor& mean, const std::vector<int>& axes, bool keepdims);

@@ -130,6 +130,12 @@ void ReductionCases(CaseBuilder& b) {
       b.Add(op, dtype.ToString(), {x}, {{"axis", AttrValue::Ints({0, -1})}});
       b.Add(op, dtype.ToString() + "_all", {x});
       b.Add(op, dtype.ToString() + "_keepdims", {x}, {{"axis", 1}, {"keepdims", true}});
+      if (name == "mean" && dtype.is_integral()) {  // neither the sum nor the count fits into the dtype of bytes
+        ReferenceTensor large = Data(dtype, {2, 256});
+        const double greatest = std::ldexp(1.0, dtype.bits - 1) - 1;
+        for (int64_t i = 0; i < CountOf(large.dims); ++i) SetNumber(large, i, greatest - static_cast<double>(i % 2));
+        b.Add(op, dtype.ToString() + "_wraps", {large}, {{"axis", 1}});
+      }
     }
     b.Add(op, "rank0", {Data(kF32, {})});
     b.Add(op, "empty", {Data(kF32, {0, 3})}, {{"axis", 1}});
