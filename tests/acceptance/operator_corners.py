@@ -54,6 +54,8 @@ QUIRKS = (
     ("ReduceM(ax|in)", lambda c: c.has_nan(),
      "which NaN wins depends on where ONNX Runtime's vectors begin; numpy's rule"),
     ("(Global)?MaxPool", lambda c: c.has_nan(), "the same"),
+    ("ReduceMean", lambda c: c.inputs[0].size == 0 and c.inputs[0].dtype.kind == "f",
+     "the mean of nothing is undefined: NaN, in ONNX Runtime 0"),
     ("AffineGrid", lambda c: c.attrs["align_corners"] == 1 and 1 in c.inputs[1].tolist()[2:],
      "the middle of an axis of 1 is 0 in the specification's function body, -1 in ONNX Runtime"),
     ("NonZero", lambda c: c.inputs[0].ndim == 0, "a scalar has no axes: the specification says [0, n]"),
@@ -333,7 +335,9 @@ def topk(d, op):
 def reduce(d, op):
     dims = d.dims(d.int(0, 4), empty=0.04)
     floats = op in ("ReduceLogSum", "ReduceLogSumExp", "ReduceL2")
-    x = d.data(dims, F32 if floats else d.pick(F32, F32, I32, I64), special=0.1)
+    x = d.data(dims, d.pick(F32, F32, F16) if floats else d.pick(F32, F32, I32, I64, F16), special=0.1)
+    if x.dtype == F16 and op in ("ReduceL2", "ReduceLogSum") and d.chance(0.5):
+        x *= F16.type(8192)  # steps that float16 does not hold, of which the result is one that it does
     attrs = {"keepdims": d.int(0, 1)}
     axes = d.axes(len(dims))
     if d.chance(0.3) and op != "ReduceSum":
@@ -379,7 +383,9 @@ def pool(d, op):
 
 @corner("GlobalMaxPool", "GlobalAveragePool", "GlobalLpPool")
 def global_pool(d, op):
-    x = d.data([d.int(1, 3), d.int(1, 3), *(d.int(1, 5) for _ in range(d.int(1, 3)))])
+    x = d.data([d.int(1, 3), d.int(1, 3), *(d.int(1, 5) for _ in range(d.int(1, 3)))], d.pick(F32, F32, F16))
+    if x.dtype == F16 and d.chance(0.5):
+        x *= F16.type(64)
     x = np.maximum(x, np.finfo(x.dtype).min)  # (where ONNX Runtime's greatest element starts, instead of -inf)
     return Case(op, [x], {"p": d.int(1, 3)} if op == "GlobalLpPool" else {}, opset=13, rtol=1e-3)
 
@@ -934,10 +940,13 @@ def lrn(d, op):
 def lp_norm(d, op):
     dims = d.dims(d.int(1, 4) if op == "LpNormalization" else 4, empty=0)
     if op == "LpNormalization":
-        return Case(op, [d.finite(dims)], {"axis": d.axis(len(dims)), "p": d.int(1, 2)}, opset=1 + 12, rtol=1e-3)
-    return Case(op, [d.finite([n + 1 for n in dims])], {"axes": sorted(d.r.sample(range(4), d.int(1, 4)))}, opset=13,
-                rtol=2e-3,
-                atol=1e-3)
+        x = d.finite(dims, d.pick(F32, F32, F16)) * np.float16(d.pick(1, 512))
+        return Case(op, [x], {"axis": d.axis(len(dims)), "p": d.int(1, 2)}, opset=1 + 12, rtol=1e-3)
+    axes = sorted(d.r.sample(range(4), d.int(1, 4)))
+    x = d.finite([n + 1 for n in dims], d.pick(F32, F32, F16))
+    # (Of numbers that are all the same, ONNX Runtime's variance may be below 0.)
+    ramp = 16 * np.arange(x.shape[axes[0]]).reshape([-1 if i == axes[0] else 1 for i in range(4)])
+    return Case(op, [(x + ramp).astype(x.dtype)], {"axes": axes}, opset=13, rtol=2e-3, atol=1e-3)
 
 
 @corner("LSTM", "GRU", "RNN")

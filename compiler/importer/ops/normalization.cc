@@ -203,15 +203,18 @@ Outputs LpNormalization(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const int64_t p, node.Int("p", 2));
   INGOT_ASSIGN_OR_RETURN(const int64_t axis, node.Int("axis", -1));
   if (p != 1 && p != 2) return node.Invalid("p must be 1 or 2, got " + std::to_string(p));
+  const DataType dtype = *type->dtype;
+  INGOT_ASSIGN_OR_RETURN(x, CastTo(node, x, StepType(dtype)));
   INGOT_ASSIGN_OR_RETURN(Expr norm, node.Bind(p == 1 ? "abs" : "square", {x}));
   INGOT_ASSIGN_OR_RETURN(norm, node.Bind("sum", {norm}, {{"axis", AttrValue::Ints({axis})}, {"keepdims", true}}));
   if (p == 2) {
     INGOT_ASSIGN_OR_RETURN(norm, node.Bind("sqrt", {norm}));
   }
-  INGOT_ASSIGN_OR_RETURN(const Expr zero, node.Scalar(0, *type->dtype));
+  INGOT_ASSIGN_OR_RETURN(const Expr zero, node.Scalar(0, StepType(dtype)));
   INGOT_ASSIGN_OR_RETURN(const Expr vanishes, node.Bind("equal", {norm, zero}));
   INGOT_ASSIGN_OR_RETURN(const Expr quotient, node.Bind("divide", {x, norm}));
-  return One(node.Call("where", {vanishes, zero, quotient}));
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("where", {vanishes, zero, quotient}));
+  return One(CastTo(node, x, dtype));
 }
 
 // (x - mean) / (deviation + 1e-9), over all axes but the channels' by default.
@@ -220,13 +223,16 @@ Outputs MeanVarianceNormalization(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, node.Ints("axes", {0, 2, 3}));
   const ir::Attrs over = {{"axis", AttrValue::Ints(axes)}, {"keepdims", true}};
+  const DataType dtype = *type->dtype;
+  INGOT_ASSIGN_OR_RETURN(x, CastTo(node, x, StepType(dtype)));
   INGOT_ASSIGN_OR_RETURN(const Expr mean, node.Bind("mean", {x}, over));
   INGOT_ASSIGN_OR_RETURN(const Expr distance, node.Bind("subtract", {x, mean}));
   INGOT_ASSIGN_OR_RETURN(Expr spread, node.Bind("variance", {x}, over));
   INGOT_ASSIGN_OR_RETURN(spread, node.Bind("sqrt", {spread}));
-  INGOT_ASSIGN_OR_RETURN(const Expr tiny, node.Scalar(1e-9, *type->dtype));
+  INGOT_ASSIGN_OR_RETURN(const Expr tiny, node.Scalar(1e-9, StepType(dtype)));
   INGOT_ASSIGN_OR_RETURN(spread, node.Bind("add", {spread, tiny}));
-  return One(node.Call("divide", {distance, spread}));
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("divide", {distance, spread}));
+  return One(CastTo(node, x, dtype));
 }
 
 constexpr OnnxOpRow kNormalizationRows[] = {

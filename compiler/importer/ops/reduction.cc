@@ -46,18 +46,17 @@ Outputs ReduceBetween(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
   const std::string_view before = kBefore;
   const std::string_view after = kAfter;
-  const bool through_float = !after.empty() && !type->dtype->is_floating();
-  if (through_float) {
-    INGOT_ASSIGN_OR_RETURN(x, node.Bind("astype", {x}, {{"dtype", DataType::Float(64)}}));
-  }
+  const DataType dtype = *type->dtype;
+  const bool through_float = !after.empty() && !dtype.is_floating();
+  INGOT_ASSIGN_OR_RETURN(x, CastTo(node, x, through_float ? DataType::Float(64) : StepType(dtype)));
   if (!before.empty()) {
     INGOT_ASSIGN_OR_RETURN(x, node.Bind(before, {x}));
   }
-  if (after.empty()) return One(node.Call("sum", {x}, attrs));
   INGOT_ASSIGN_OR_RETURN(x, node.Bind("sum", {x}, attrs));
-  if (!through_float) return One(node.Call(after, {x}));
-  INGOT_ASSIGN_OR_RETURN(x, node.Bind(after, {x}));
-  return One(node.Call("astype", {x}, {{"dtype", *type->dtype}}));
+  if (!after.empty()) {
+    INGOT_ASSIGN_OR_RETURN(x, node.Bind(after, {x}));
+  }
+  return One(CastTo(node, x, dtype));
 }
 constexpr char kNothing[] = "";
 constexpr char kAbs[] = "abs";
@@ -71,10 +70,8 @@ Outputs ReduceLogSumExp(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const ir::Attrs attrs, ReduceAttrs(node));
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
   const DataType dtype = *type->dtype;
-  const DataType wide = dtype.is_floating() ? dtype : DataType::Float(64);
-  if (wide != dtype) {
-    INGOT_ASSIGN_OR_RETURN(x, node.Bind("astype", {x}, {{"dtype", wide}}));
-  }
+  const DataType wide = dtype.is_floating() ? StepType(dtype) : DataType::Float(64);
+  INGOT_ASSIGN_OR_RETURN(x, CastTo(node, x, wide));
   INGOT_ASSIGN_OR_RETURN(Expr zero, node.Scalar(0, wide));
   const auto shift = [&](bool keepdims) -> Result<Expr> {
     INGOT_ASSIGN_OR_RETURN(Expr greatest, node.Bind("max", {x}, attrs.With("keepdims", keepdims)));
@@ -90,9 +87,8 @@ Outputs ReduceLogSumExp(const NodeImporter& node) {
   if (!attrs.GetBool("keepdims")) {
     INGOT_ASSIGN_OR_RETURN(result_shift, shift(false));
   }
-  if (wide == dtype) return One(node.Call("add", {sum, result_shift}));
   INGOT_ASSIGN_OR_RETURN(sum, node.Bind("add", {sum, result_shift}));
-  return One(node.Call("astype", {sum}, {{"dtype", dtype}}));
+  return One(CastTo(node, sum, dtype));
 }
 
 // The attributes of a reduction over all spatial axes, which stay with extent 1.
@@ -116,14 +112,20 @@ Outputs GlobalLpPool(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
   INGOT_ASSIGN_OR_RETURN(const int64_t p, node.Int("p", 2));
   if (p < 1) return node.Invalid("p must be positive, got " + std::to_string(p));
+  const DataType dtype = *type->dtype;
   INGOT_ASSIGN_OR_RETURN(x, node.Bind("abs", {x}));
   if (p == 1) return One(node.Call("sum", {x}, attrs));
-  INGOT_ASSIGN_OR_RETURN(const Expr exponent, node.Scalar(p, *type->dtype));
+  INGOT_ASSIGN_OR_RETURN(x, CastTo(node, x, StepType(dtype)));
+  INGOT_ASSIGN_OR_RETURN(const Expr exponent, node.Scalar(p, StepType(dtype)));
   INGOT_ASSIGN_OR_RETURN(x, node.Bind("power", {x, exponent}));
   INGOT_ASSIGN_OR_RETURN(x, node.Bind("sum", {x}, attrs));
-  if (p == 2) return One(node.Call("sqrt", {x}));
-  INGOT_ASSIGN_OR_RETURN(const Expr root, node.Scalar(1.0 / static_cast<double>(p), *type->dtype));
-  return One(node.Call("power", {x, root}));
+  if (p == 2) {
+    INGOT_ASSIGN_OR_RETURN(x, node.Bind("sqrt", {x}));
+  } else {
+    INGOT_ASSIGN_OR_RETURN(const Expr root, node.Scalar(1.0 / static_cast<double>(p), StepType(dtype)));
+    INGOT_ASSIGN_OR_RETURN(x, node.Bind("power", {x, root}));
+  }
+  return One(CastTo(node, x, dtype));
 }
 
 constexpr OnnxOpRow kReductionRows[] = {

@@ -22,6 +22,9 @@ using Outputs = Result<std::vector<Expr>>;
 Result<std::vector<PrimExpr>> StaticRankDims(const NodeImporter& node, size_t input);
 // Returns x in this dtype; x itself if it has it.
 Result<Expr> CastTo(const NodeImporter& node, Expr x, DataType dtype);
+// The dtype for the steps of an operator that is several of the table's: float32 for floats of fewer bits, whose sums
+// of squares, say, would be infinite where the root of them is not; the same dtype otherwise.
+DataType StepType(DataType dtype);
 // The dims and the dtype of a tensor, both of which must be known.
 const std::vector<PrimExpr>& DimsOf(const Expr& x);
 DataType DTypeOf(const Expr& x);
