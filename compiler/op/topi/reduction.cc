@@ -20,10 +20,12 @@ DataType SumType(DataType dtype) {
   return is_narrow ? DataType::Int(64, dtype.lanes) : WideType(dtype);
 }
 
-// The product of the extents of axes as a number of the dtype of such a sum.
+// The product of the extents of axes as a number of the dtype of such a sum; of integers at least 1, so that the mean
+// of none is 0.
 PrimExpr CountOf(const te::Tensor& x, const std::vector<int>& axes) {
   PrimExpr count = ir::Int64(1);
   for (int axis : axes) count = count * x.shape()[static_cast<size_t>(axis)];
+  if (x.dtype().is_integral()) count = ir::Max(count, ir::Int64(1));
   return ir::Cast(SumType(x.dtype()), count);
 }
 
