@@ -540,7 +540,7 @@ Outputs RangeByData(const NodeImporter& node, DataType dtype) {
   INGOT_ASSIGN_OR_RETURN(Expr steps, node.Bind("arange", {Number(ir::Int64(0)), Number(size[0]), Number(ir::Int64(1))},
                                                {{"dtype", index}}));
   // Steps of floats narrower than float32 are computed in float32.
-  const DataType exact = dtype.is_floating() && dtype.bits < 32 ? DataType::Float(32) : dtype;
+  const DataType exact = StepType(dtype);
   const auto as = [&](Expr x, DataType to) -> Result<Expr> {
     if (ir::As<ir::TensorTypeNode>(x->type)->dtype == to) return x;
     return node.Bind("astype", {std::move(x)}, {{"dtype", to}});

@@ -37,9 +37,7 @@ Result<Expr> CastTo(const NodeImporter& node, Expr x, DataType dtype) {
   return node.Bind("astype", {std::move(x)}, {{"dtype", dtype}});
 }
 
-DataType StepType(DataType dtype) {
-  return dtype.is_floating() && dtype.bits < 32 ? DataType::Float(32) : dtype;
-}
+DataType StepType(DataType dtype) { return dtype.is_floating() && dtype.bits < 32 ? DataType::Float(32) : dtype; }
 
 const std::vector<PrimExpr>& DimsOf(const Expr& x) { return *ir::As<ir::TensorTypeNode>(x->type)->dims; }
 DataType DTypeOf(const Expr& x) { return *ir::As<ir::TensorTypeNode>(x->type)->dtype; }
