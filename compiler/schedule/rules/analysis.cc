@@ -279,6 +279,29 @@ bool Reduces(const BlockSite& site, const InnerLoop& loop) {
   return loop.iter >= 0 && site.block().iter_vars[loop.iter]->type == IterType::kReduce;
 }
 
+LoopsBelow FindLoopsBelow(Schedule& schedule, BlockRV block, LoopRV outer) {
+  LoopsBelow loops;
+  const BlockSite site = schedule.Block(block);
+  for (const InnerLoop& inner : InnerLoops(schedule, block, outer)) {
+    (Reduces(site, inner) ? loops.reducing : loops.spatial).push_back(inner.loop);
+  }
+  return loops;
+}
+
+LoopRV FuseReducing(Schedule& schedule, BlockRV block) {
+  const LoopRVs loops = schedule.GetLoops(block);
+  if (!schedule.status().ok()) return {};
+  const BlockSite site = schedule.Block(block);
+  std::vector<LoopRV> spatial, reducing;
+  for (size_t i = 0; i < site.loops.size(); ++i) {
+    (IsSpatialLoop(site, site.loops[i]) ? spatial : reducing).push_back(loops[i]);
+  }
+  std::vector<LoopRV> order = spatial;
+  order.insert(order.end(), reducing.begin(), reducing.end());
+  if (order.size() > 1) schedule.Reorder(order);
+  return reducing.size() > 1 ? schedule.Fuse(reducing) : reducing[0];
+}
+
 LoopVar LoopOfEmptyReduction(const BlockSite& site) {
   const BlockNode& block = site.block();
   if (!block.init) return nullptr;

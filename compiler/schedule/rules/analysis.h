@@ -85,6 +85,13 @@ struct InnerLoop {
 HandleList<InnerLoop> InnerLoops(Schedule& schedule, BlockRV block, LoopRV outer);
 // Whether the loop binds a reduction variable of the block.
 bool Reduces(const BlockSite& site, const InnerLoop& loop);
+// The loops around the block that are inside of `outer`, parted into those that reduce and the others.
+struct LoopsBelow {
+  std::vector<LoopRV> spatial, reducing;
+};
+LoopsBelow FindLoopsBelow(Schedule& schedule, BlockRV block, LoopRV outer);
+// Fuses the loops around the block that reduce, of which there is one at least, and puts them inside of the others.
+LoopRV FuseReducing(Schedule& schedule, BlockRV block);
 
 // The outermost reduction loop of a reduction that still has its initialisation and may have no iteration (an axis of
 // symbolic extent); null where the initialisation runs in any case.

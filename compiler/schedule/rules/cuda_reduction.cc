@@ -38,11 +38,7 @@ void BindThreads(Schedule& s, LoopRV loop, int64_t threads) {
 // A block that computes, inside of the loop `outer`, reductions for the values of its innermost spatial loop: these
 // become threads, of which each reduces in order.
 void BindPartial(Schedule& s, BlockRV block, LoopRV outer, int64_t threads) {
-  const BlockSite site = s.Block(block);
-  std::vector<LoopRV> spatial, reducing;
-  for (const InnerLoop& inner : InnerLoops(s, block, outer)) {
-    (Reduces(site, inner) ? reducing : spatial).push_back(inner.loop);
-  }
+  const auto [spatial, reducing] = FindLoopsBelow(s, block, outer);
   if (spatial.empty()) return;  // a primitive was refused
   std::vector<LoopRV> order = spatial;
   order.insert(order.end(), reducing.begin(), reducing.end());
@@ -67,15 +63,7 @@ Match<> MatchesCudaReduction(const ScheduleState& state, const BlockSite& site, 
 std::vector<BlockName> ApplyCudaReduction(Schedule& s, const BlockSite& site, const Target&) {
   const BlockName& name = site.block().name;
   const BlockRV block = s.GetBlock(name);
-  const LoopRVs loops = s.GetLoops(block);
-  std::vector<LoopRV> spatial, reducing;
-  for (size_t i = 0; i < site.loops.size(); ++i) {
-    (IsSpatialLoop(site, site.loops[i]) ? spatial : reducing).push_back(loops[i]);
-  }
-  std::vector<LoopRV> order = spatial;
-  order.insert(order.end(), reducing.begin(), reducing.end());
-  if (order.size() > 1) s.Reorder(order);
-  const LoopRV reduced = reducing.size() > 1 ? s.Fuse(reducing) : reducing[0];
+  const LoopRV reduced = FuseReducing(s, block);
   // 64 threads for short ones, else 256.
   const int64_t root = CountIterations(site, true) < 1024 ? 8 : 16;
   const int64_t threads = root * root;

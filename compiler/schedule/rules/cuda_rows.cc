@@ -63,21 +63,6 @@ bool ReadsAlongRows(const BlockSite& site) {
   });
 }
 
-// The loops that reduce as one, inside of the others.
-LoopRV FuseReducing(Schedule& s, BlockRV block) {
-  const LoopRVs loops = s.GetLoops(block);
-  if (!s.status().ok()) return {};
-  const BlockSite site = s.Block(block);
-  std::vector<LoopRV> spatial, reducing;
-  for (size_t i = 0; i < site.loops.size(); ++i) {
-    (IsSpatialLoop(site, site.loops[i]) ? spatial : reducing).push_back(loops[i]);
-  }
-  std::vector<LoopRV> order = spatial;
-  order.insert(order.end(), reducing.begin(), reducing.end());
-  if (order.size() > 1) s.Reorder(order);
-  return reducing.size() > 1 ? s.Fuse(reducing) : reducing[0];
-}
-
 // Of a few long rows that nothing but the reduction itself reads, each is reduced in parts by as many blocks of threads
 // as this (1: in one piece), whose results are then a row of their own.
 int64_t SegmentsOf(const ScheduleState& state, const BlockSite& first) {

@@ -31,19 +31,6 @@ void BindRounds(Schedule& s, LoopRV loop, int64_t threads) {
   s.Bind(s.Split(loop, {kRest, threads})[1], "threadIdx.x");
 }
 
-// The loops of a block below another loop, and which of them reduce.
-struct LoopsBelow {
-  std::vector<LoopRV> spatial, reducing;
-};
-LoopsBelow FindLoopsBelow(Schedule& s, BlockRV block, LoopRV outer) {
-  LoopsBelow loops;
-  const BlockSite site = s.Block(block);
-  for (const InnerLoop& inner : InnerLoops(s, block, outer)) {
-    (Reduces(site, inner) ? loops.reducing : loops.spatial).push_back(inner.loop);
-  }
-  return loops;
-}
-
 }  // namespace
 
 Match<> MatchesCudaVectorProduct(const ScheduleState& state, const BlockSite& site, const Target&) {

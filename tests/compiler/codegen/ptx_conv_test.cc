@@ -153,13 +153,6 @@ bool HasPlaces(const Convolution& c) {
   return true;
 }
 
-std::string WrongBesideInterpreter(const SizedFunction& sized, uint64_t seed, std::vector<KernelSource>& sources) {
-  const op::KernelArguments arguments = SmallIntegers(sized, seed);
-  const Result<op::Bytes> expected = InterpretedResult(sized, arguments);
-  if (!expected.ok()) return std::string(expected.status().message());
-  return Wrong(sized, arguments, *expected, sources);
-}
-
 size_t NumRandom() { return std::getenv("INGOT_LONG_TESTS") != nullptr ? 300 : 20; }
 
 TEST_CASE("convolutions in tiles on the stand-in GPU are those of the interpreter") {
@@ -242,15 +235,15 @@ TEST_CASE("convolutions read memory less often, and shared memory without confli
     double sectors, instructions;  // at most so much of those without the rules
   };
   std::vector<Bound> bounds = {
-      {Layer(3, 64, 32, 7, 2), 0.1, 0.5},      {Layer(32, 64, 14, 3, 1), 0.1, 0.5},
-      {Layer(64, 64, 16, 1, 1), 0.2, 0.5},     {Layer(32, 64, 28, 3, 2), 0.1, 0.5},
-      {Layer(128, 64, 7, 3, 1), 0.1, 0.5},     {Layer(16, 16, 28, 3, 1, 16), 0.8, 0.6},
+      {Layer(3, 64, 32, 7, 2), 0.1, 0.5},       {Layer(32, 64, 14, 3, 1), 0.1, 0.5},
+      {Layer(64, 64, 16, 1, 1), 0.2, 0.5},      {Layer(32, 64, 28, 3, 2), 0.1, 0.5},
+      {Layer(128, 64, 7, 3, 1), 0.1, 0.5},      {Layer(16, 16, 28, 3, 1, 16), 0.8, 0.6},
       {Layer(16, 16, 28, 3, 2, 16), 0.8, 0.85},
   };
   if (std::getenv("INGOT_LONG_TESTS") != nullptr) {
-    bounds = {{Layer(3, 64, 224, 7, 2), 0.1, 0.5},     {Layer(64, 64, 56, 3, 1), 0.1, 0.5},
-              {Layer(256, 64, 56, 1, 1), 0.2, 0.5},    {Layer(128, 128, 56, 3, 2), 0.1, 0.5},
-              {Layer(512, 512, 7, 3, 1), 0.1, 0.5},    {Layer(144, 144, 56, 3, 1, 144), 0.8, 0.6},
+    bounds = {{Layer(3, 64, 224, 7, 2), 0.1, 0.5},      {Layer(64, 64, 56, 3, 1), 0.1, 0.5},
+              {Layer(256, 64, 56, 1, 1), 0.2, 0.5},     {Layer(128, 128, 56, 3, 2), 0.1, 0.5},
+              {Layer(512, 512, 7, 3, 1), 0.1, 0.5},     {Layer(144, 144, 56, 3, 1, 144), 0.8, 0.6},
               {Layer(96, 96, 112, 3, 2, 96), 0.8, 0.85}};
   }
   for (const Bound& bound : bounds) {

@@ -10,8 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "compiler/interp/interpreter.h"
-#include "compiler/op/reference.h"
 #include "compiler/schedule/default_schedule.h"
 #include "compiler/te/tensor.h"
 #include "tests/compiler/codegen/ptx_run.h"
@@ -21,7 +19,8 @@ namespace {
 
 using ir::Int64;
 using ir::PrimExpr;
-using testing::CheckPtxasTakes, testing::RunImage, testing::Sm, testing::SourceOf;
+using testing::CheckPtxasTakes, testing::RunImage, testing::SizedFunction, testing::Sm, testing::SmallIntegers,
+    testing::WrongBesideInterpreter;
 
 enum Kind : int { kReduce, kCentre, kSoftmax, kNorm, kNumKinds };
 
@@ -40,13 +39,7 @@ struct Rows {
   }
 };
 
-struct Built {
-  ir::PrimFunc function;
-  std::vector<std::vector<int64_t>> dims;  // of the buffers, the result's last
-  std::vector<DataType> dtypes;
-};
-
-Built Build(const Rows& p) {
+SizedFunction Build(const Rows& p) {
   const auto size = [&](int64_t value, unsigned bit, const char* name) {
     return (p.symbolic >> bit & 1u) != 0 ? PrimExpr(ir::MakePrimVar(name)) : Int64(value);
   };
@@ -118,7 +111,7 @@ Built Build(const Rows& p) {
         "normed");
     args.push_back(weight);
   }
-  Built built;
+  SizedFunction built;
   built.dims.push_back(joined(outer_dims, row_dims));
   built.dtypes.push_back(p.dtype);
   if (p.kind == kNorm) {
@@ -132,55 +125,12 @@ Built Build(const Rows& p) {
   return built;
 }
 
-op::KernelArguments ArgumentsOf(const Built& built, uint64_t seed) {
-  op::KernelArguments arguments{{}, {}, built.dims.size() - 1};
-  for (size_t i = 0; i < built.dims.size(); ++i) {
-    std::mt19937_64 generator(seed * 8 + i);
-    op::ReferenceTensor tensor = op::NewReference(built.dtypes[i], built.dims[i]);
-    const int64_t count = op::CountOf(built.dims[i]);
-    for (int64_t e = 0; i + 1 < built.dims.size() && e < count; ++e) {
-      op::SetNumber(tensor, e, static_cast<double>(static_cast<int64_t>(generator() % 5) - 2));
-    }
-    const std::vector<std::byte> packed = op::PackReference(tensor);
-    arguments.tensors.push_back(std::move(tensor));
-    arguments.bytes.emplace_back(packed.begin(), packed.end());
-  }
-  std::ranges::fill(arguments.bytes.back(), std::byte{0xaa});  // what is not written shows
-  return arguments;
-}
-
 // Whether the rule scheduled the function.
 bool IsByRows(const ir::PrimFunc& function) {
   const Result<schedule::ScheduledFunction> scheduled = schedule::ApplyDefaultSchedule(function, Sm("sm_80"));
   return scheduled.ok() && std::ranges::any_of(scheduled->applications, [](const schedule::Application& application) {
            return application.rule == std::string("cuda_rows");
          });
-}
-
-Result<op::Bytes> Expected(const Built& built, uint64_t seed) {
-  op::KernelArguments arguments = ArgumentsOf(built, seed);
-  std::vector<interp::HostBuffer> buffers;
-  for (size_t i = 0; i < built.dims.size(); ++i) {
-    buffers.push_back({built.dtypes[i], built.dims[i], arguments.bytes[i], i < arguments.num_inputs});
-  }
-  INGOT_RETURN_IF_ERROR(interp::Interpret(built.function, buffers, {}, {.check_races = false}));
-  return std::move(arguments.bytes.back());
-}
-
-// What is wrong with the function on the GPU that is not there; empty: nothing. The kernel is added to `sources`.
-std::string Wrong(const Rows& p, uint64_t seed, std::vector<KernelSource>& sources) {
-  const Built built = Build(p);
-  op::KernelArguments arguments = ArgumentsOf(built, seed);
-  const Result<op::Bytes> expected = Expected(built, seed);
-  if (!expected.ok()) return std::string(expected.status().message());
-  const Result<KernelSource> source = SourceOf(built.function, Sm("sm_80"));
-  if (!source.ok()) return std::string(source.status().message());
-  const Result<PtxImage> image = CompilePtx({&*source, 1}, Sm("sm_80"));
-  if (!image.ok()) return std::string(image.status().message());
-  sources.push_back(*source);
-  const Result<ptx::LaunchCounts> counts = RunImage(*source, *image, arguments);
-  if (!counts.ok()) return std::string(counts.status().message());
-  return std::ranges::equal(arguments.bytes.back(), *expected) ? "" : "another result";
 }
 
 Rows RandomRows(std::mt19937_64& generator) {
@@ -220,7 +170,7 @@ TEST_CASE("reductions of rows on the stand-in GPU are those of the interpreter")
     const Rows p = RandomRows(generator);
     CAPTURE(p.Text());
     CHECK(IsByRows(Build(p).function));
-    CHECK(Wrong(p, i, sources) == "");
+    CHECK(WrongBesideInterpreter(Build(p), i, sources) == "");
   }
   CheckPtxasTakes(sources);
 }
@@ -234,9 +184,9 @@ TEST_CASE("a few long rows are reduced in segments, each byte of them read once"
     p.length = length;
     p.inner = inner;
     CAPTURE(p.Text());
-    CHECK(Wrong(p, 1, sources) == "");
+    CHECK(WrongBesideInterpreter(Build(p), 1, sources) == "");
   }
-  const Built built = Build([] {
+  const SizedFunction built = Build([] {
     Rows p{};
     p.rows = 1;
     p.length = 65536;
@@ -245,7 +195,7 @@ TEST_CASE("a few long rows are reduced in segments, each byte of them read once"
   const Result<PtxImage> image = CompilePtx({sources.data(), 1}, Sm("sm_80"));
   REQUIRE(image.ok());
   CHECK(image->kernels[0].launches.size() == 2);
-  op::KernelArguments arguments = ArgumentsOf(built, 1);
+  op::KernelArguments arguments = SmallIntegers(built, 1);
   const Result<ptx::LaunchCounts> counts =
       RunImage(sources[0], *image, arguments, {.orders = {ptx::WarpOrder::kLowestFirst}, .count_accesses = true});
   REQUIRE(counts.ok());

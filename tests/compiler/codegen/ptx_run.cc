@@ -141,6 +141,13 @@ std::string Wrong(const SizedFunction& sized, op::KernelArguments arguments, con
   return std::ranges::equal(arguments.bytes.back(), expected) ? "" : "another result";
 }
 
+std::string WrongBesideInterpreter(const SizedFunction& sized, uint64_t seed, std::vector<KernelSource>& sources) {
+  const op::KernelArguments arguments = SmallIntegers(sized, seed);
+  const Result<op::Bytes> expected = InterpretedResult(sized, arguments);
+  if (!expected.ok()) return std::string(expected.status().message());
+  return Wrong(sized, arguments, *expected, sources);
+}
+
 Result<ptx::LaunchCounts> CountAccesses(const SizedFunction& sized, const std::vector<std::string>& without) {
   const Target target = Sm("sm_80");
   std::vector<schedule::ScheduleRule> rules;

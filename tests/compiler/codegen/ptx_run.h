@@ -34,6 +34,8 @@ std::string KeepsAway(const ir::PrimFunc& function, const std::string& rule, con
 // What is wrong with the function on the GPU that is not there; empty: nothing. The kernel is added to `sources`.
 std::string Wrong(const SizedFunction& sized, op::KernelArguments arguments, const op::Bytes& expected,
                   std::vector<KernelSource>& sources);
+// The same on small integers, with what the interpreter says expected.
+std::string WrongBesideInterpreter(const SizedFunction& sized, uint64_t seed, std::vector<KernelSource>& sources);
 // What the launches count, scheduled without some of the default rules.
 Result<ptx::LaunchCounts> CountAccesses(const SizedFunction& sized, const std::vector<std::string>& without);
 
