@@ -130,6 +130,14 @@ PrimFunc MaxPool(PrimExpr n, int64_t channels, int64_t h) {
   return te::CreatePrimFunc({x, c});
 }
 
+PrimFunc WindowMax(PrimExpr rows, int64_t window, PrimExpr columns) {
+  const te::Tensor x = te::Placeholder({rows, columns * window}, kFloat, "X");
+  const IterVar r = te::ReduceAxis(Int64(window), "r");
+  const te::Tensor c = te::Compute(
+      {rows, columns}, [&](const Indices& i) { return te::ReduceMax(x(i[0], i[1] * window + r->var), {r}); }, "pool");
+  return te::CreatePrimFunc({x, c});
+}
+
 PrimFunc Softmax(PrimExpr m, PrimExpr n) {
   const te::Tensor x = te::Placeholder({m, n}, kFloat, "X");
   const IterVar k = te::ReduceAxis(n, "k"), k2 = te::ReduceAxis(n, "k");

@@ -31,6 +31,8 @@ ir::PrimFunc Conv(ir::PrimExpr n, int64_t ci, int64_t h, int64_t co, int64_t ks,
 ir::PrimFunc BlockedConv(int64_t height, int64_t width);
 ir::PrimFunc GroupedConv(int64_t groups, int64_t ci, int64_t co, ir::PrimExpr width);
 ir::PrimFunc MaxPool(ir::PrimExpr n, int64_t c, int64_t h);
+// The largest of each `window` neighbours of a row: [rows, columns * window] -> [rows, columns].
+ir::PrimFunc WindowMax(ir::PrimExpr rows, int64_t window, ir::PrimExpr columns);
 ir::PrimFunc Softmax(ir::PrimExpr m, ir::PrimExpr n);
 ir::PrimFunc RowSum(ir::PrimExpr m, ir::PrimExpr n);
 ir::PrimFunc GlobalMean(ir::PrimExpr m, ir::PrimExpr n);  // of everything: a scalar
