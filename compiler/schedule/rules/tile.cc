@@ -382,8 +382,9 @@ std::vector<BlockName> ApplyTile(Schedule& s, const BlockSite& site, const Targe
     tile_loops = x_is_outer ? builder.Two(out, x, y, true) : builder.Two(out, y, x, false);
   }
 
-  // Conditions on few taps are decided when the kernel is compiled, or become constant masks.
-  const bool unrolls_taps = ReadsUnderCondition(site) && KnownTaps(site) <= kMostUnrolledTaps;
+  // Loops over few taps cost as much as the taps where a row is short, and conditions on taps are decided when the kernel
+  // is compiled, or become constant masks.
+  const bool unrolls_taps = KnownTaps(site) <= kMostUnrolledTaps;
   // Each tile nest gets its own copy of the reduction. The first one, of full tiles, gets the original after all others
   // were copied.
   for (size_t i = builder.tiles.size(); i-- > 0;) {
