@@ -230,9 +230,12 @@ Expr ViewAfterProduct(const Match& match, RewriteContext& context) {
       DimsOf(view)->size() < 2 || DimsOf(call) == nullptr || !SameLastDim(*DimsOf(x), *DimsOf(view))) {
     return nullptr;
   }
-  // Kernels tile the last two dims: if x has a single row there, the view's dims are kept.
-  const auto rows = [](const Dims& dims) { return dims[dims.size() - 2]; };
-  if (ir::IsConstInt(rows(*DimsOf(x)), 1) && !ir::IsConstInt(rows(*DimsOf(view)), 1)) return nullptr;
+  // Kernels tile the last two dims: if x has a single row there, or may have one and the view joins rows, the view's dims
+  // are kept.
+  const ir::PrimExpr rows = *(DimsOf(x)->end() - 2), rows_of_view = *(DimsOf(view)->end() - 2);
+  if (ir::IsConstInt(rows, 1) && !ir::IsConstInt(rows_of_view, 1)) return nullptr;
+  const bool joins_rows = DimsOf(x)->size() > DimsOf(view)->size() && !EqualDims({rows}, {rows_of_view});
+  if (joins_rows && !ir::AsConstInt(rows)) return nullptr;
   const Expr moved = context.Bind("matmul", {x, match.Get("w")}, call->attrs);
   return moved ? ReshapeTo(context, moved, *DimsOf(call)) : nullptr;
 }

@@ -149,13 +149,9 @@ Result<Expr> Gates(const NodeImporter& node, const Layer& layer, bool splits_bia
   if (layer.batch_first) {
     INGOT_ASSIGN_OR_RETURN(x, Permuted(node, std::move(x), {1, 0, 2}));
   }
-  // All steps are one matrix, unless the number of its rows is a product of symbols.
-  const bool is_matrix = (ir::AsConstInt(layer.steps) && ir::AsConstInt(layer.batch)) ||
-                         ir::IsConstInt(layer.steps, 1) || ir::IsConstInt(layer.batch, 1);
-  if (is_matrix) {
-    const std::vector<PrimExpr> rows = {layer.steps, layer.batch};
-    INGOT_ASSIGN_OR_RETURN(x, Reshaped(node, std::move(x), ShapeOf({Product(rows), layer.inputs})));
-  }
+  // All steps are one matrix.
+  const std::vector<PrimExpr> rows = {layer.steps, layer.batch};
+  INGOT_ASSIGN_OR_RETURN(x, Reshaped(node, std::move(x), ShapeOf({Product(rows), layer.inputs})));
   INGOT_ASSIGN_OR_RETURN(Expr gates, node.Bind("matmul", {x, w}));
   if (node.HasInput(3)) {
     const int64_t half = layer.gates * layer.hidden;
@@ -176,7 +172,6 @@ Result<Expr> Gates(const NodeImporter& node, const Layer& layer, bool splits_bia
     INGOT_ASSIGN_OR_RETURN(bias, Reshaped(node, std::move(bias), Dims({columns})));
     INGOT_ASSIGN_OR_RETURN(gates, node.Bind("add", {gates, bias}));
   }
-  if (!is_matrix) return gates;
   return Reshaped(node, std::move(gates), ShapeOf({layer.steps, layer.batch, ir::Int64(columns)}));
 }
 
