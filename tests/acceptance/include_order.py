@@ -119,10 +119,11 @@ class Stages(unittest.TestCase):
 
 
 class Units(unittest.TestCase):
-    def check(self, *texts):
+    def check(self, *texts, header=""):
         with tempfile.TemporaryDirectory() as folder:
             for number, text in enumerate(texts):
                 (Path(folder) / f"file{number}.cc").write_text(text)
+            (Path(folder) / "names.h").write_text("#pragma once\n" + header)
             return subprocess.run([ROOT / "scripts/check_units", folder], capture_output=True, text=True)
 
     def test_files_that_go_together(self):
@@ -134,6 +135,13 @@ class Units(unittest.TestCase):
         result = self.check("namespace { constexpr int kRows = 1; }\n", "namespace { constexpr int kRows = 2; }\n")
         self.assertEqual(result.returncode, 1)
         self.assertIn("redefinition of", result.stderr)
+
+    def test_a_name_that_a_header_declares(self):
+        result = self.check('#include "names.h"\nint F(Names names) { return names.count; }\n',
+                            "namespace { [[maybe_unused]] int Names() { return 1; } }\n",
+                            header="struct Names { int count; };\nint F(Names names);\n")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("Names", result.stderr)
 
     def test_a_warning(self):
         result = self.check("int F(int x) { int unused; return x; }\n")

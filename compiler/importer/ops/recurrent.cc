@@ -227,7 +227,7 @@ Result<ir::Attrs> Activations(const NodeImporter& node, ir::Attrs attrs) {
       .With("activation_beta", std::move(all_betas));
 }
 
-Result<ir::Attrs> Attributes(const NodeImporter& node, const Layer& layer) {
+Result<ir::Attrs> LayerAttributes(const NodeImporter& node, const Layer& layer) {
   INGOT_ASSIGN_OR_RETURN(std::string direction, node.String("direction", "forward"));
   INGOT_ASSIGN_OR_RETURN(ir::Attrs attrs, Activations(node, {{"direction", std::move(direction)}}));
   if (node.HasAttr("clip")) {
@@ -248,7 +248,7 @@ Result<ir::Attrs> Attributes(const NodeImporter& node, const Layer& layer) {
 template <Cell cell, const auto& kRow>
 Outputs Recurrent(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const Layer layer, ReadLayer(node, cell, kRow));
-  INGOT_ASSIGN_OR_RETURN(const ir::Attrs attrs, Attributes(node, layer));
+  INGOT_ASSIGN_OR_RETURN(const ir::Attrs attrs, LayerAttributes(node, layer));
   const bool splits_bias = cell == Cell::kGru && attrs.GetBool("linear_before_reset");
   Expr state_bias;
   INGOT_ASSIGN_OR_RETURN(const Expr gates, Gates(node, layer, splits_bias, &state_bias));
