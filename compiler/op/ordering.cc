@@ -352,13 +352,15 @@ Statements DefineTopkByHeap(const TeArgs& args, const Buffers& inputs, const Buf
       "top", Others(x->shape, axis),
       [&](const Places& row) {
         const auto element = [&](const PrimExpr& i) { return Load(x, At(row, axis, i)); };
-        const auto write = [&](const PrimExpr& i, const PrimExpr& place, const PrimExpr& value) {
-          std::vector<Stmt> stores;
-          if (kind.values) stores.push_back(Store(outputs.front(), value, At(row, axis, i)));
-          if (kind.indices) {
-            stores.push_back(Store(outputs.back(), ir::Cast(outputs.back()->dtype, place), At(row, axis, i)));
-          }
-          return ir::MakeSeq(std::move(stores));
+        const auto write = [&](const PrimExpr& i, const PrimExpr& from) {
+          return Let("from", from, [&](const PrimExpr& place) {
+            std::vector<Stmt> stores;
+            if (kind.values) stores.push_back(Store(outputs.front(), element(place), At(row, axis, i)));
+            if (kind.indices) {
+              stores.push_back(Store(outputs.back(), ir::Cast(outputs.back()->dtype, place), At(row, axis, i)));
+            }
+            return ir::MakeSeq(std::move(stores));
+          });
         };
         const Stmt steps = ir::MakeSeq({heap.Select(x->shape[axis], element), heap.Drain(write)});
         const PrimExpr enough = HasElements(ir::Int64(k), x->shape[axis]);

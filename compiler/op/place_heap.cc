@@ -1,85 +1,154 @@
 // The heap as loops and branches over its local buffers. An entry sinks from a hole: while a child comes after it, the
-// child that comes last moves up into the hole.
+// child that comes last moves up into the hole. Behind the last entry lies one that comes before all others, so that
+// each entry that has a child has two.
 #include "compiler/op/place_heap.h"
 
 #include <utility>
 
 namespace ingot::op {
+namespace {
+
+using ir::Intrinsic;
+
+constexpr int64_t kBlock = 16;  // elements that are compared with the root's at once
+
+DataType RankDataType(DataType dtype) {
+  const bool is_narrow = dtype.bits < 32 || (dtype.bits == 32 && !dtype.is_uint());
+  return DataType::Int(is_narrow ? 32 : 64);
+}
+
+PrimExpr Reinterpreted(DataType dtype, const PrimExpr& x) {
+  return ir::Make<ir::PrimCallNode>(dtype, Intrinsic::kReinterpret, std::vector<PrimExpr>{x});
+}
+
+PrimExpr Xor(const PrimExpr& a, const PrimExpr& b) { return ir::CallIntrinsic(Intrinsic::kBitwiseXor, {a, b}); }
+
+// What is compared in place of narrow floats and booleans.
+PrimExpr NumberOf(const PrimExpr& element) {
+  const DataType dtype = element->dtype;
+  if (dtype.is_bool()) return ir::Cast(DataType::Int(32), element);
+  return dtype.is_floating() && dtype.bits < 32 ? ir::Cast(DataType::Float(32), element) : element;
+}
+
+// An integer that is the greater the greater x is, and the greatest one for NaN.
+PrimExpr OrderOf(const PrimExpr& x) {
+  const DataType dtype = x->dtype, rank = RankDataType(dtype);
+  if (!dtype.is_floating()) {
+    if (dtype.is_uint() && dtype.bits == 64) return Xor(Reinterpreted(rank, x), ir::MinValue(rank));
+    return ir::Cast(rank, x);
+  }
+  const PrimExpr zero = ir::MakeConst(dtype, 0), greatest = ir::MaxValue(rank);
+  const PrimExpr bits = Reinterpreted(rank, ir::Select(ir::Equal(x, zero), zero, x));
+  const PrimExpr signs = ir::CallIntrinsic(Intrinsic::kShiftRight, {bits, ir::IntImm(rank, rank.bits - 1)});
+  const PrimExpr flips = ir::CallIntrinsic(Intrinsic::kBitwiseAnd, {signs, greatest});  // of numbers below 0
+  return ir::Select(IsNan(x), greatest, Xor(bits, flips));
+}
+
+// Whether entry a comes before entry b: a total order, whatever the order is in which the heap met the places.
+template <typename Entry>
+PrimExpr ComesBefore(const Entry& a, const Entry& b) {
+  return ir::Or(b.rank < a.rank, ir::And(ir::Equal(a.rank, b.rank), a.place < b.place));
+}
+
+}  // namespace
 
 PlaceHeap::PlaceHeap(int64_t k, DataType dtype, bool descending)
     : k_(k),
       descending_(descending),
-      elements_(ir::MakeBuffer("elements", dtype, {ir::Int64(k)}, "local")),
-      places_(ir::MakeBuffer("places", DataType::Int(64), {ir::Int64(k)}, "local")),
+      ranks_(ir::MakeBuffer("ranks", RankDataType(dtype), {ir::Int64(k + 1)}, "local")),
+      places_(ir::MakeBuffer("places", DataType::Int(64), {ir::Int64(k + 1)}, "local")),
+      bound_(ir::MakeBuffer("bound", dtype, {ir::Int64(1)}, "local")),
       state_(ir::MakeBuffer("state", DataType::Int(64), {ir::Int64(kStates)}, "local")) {}
 
-int64_t PlaceHeap::LocalBytes(int64_t k, DataType dtype) { return k * ((dtype.bits + 7) / 8 + 8) + kStates * 8; }
+int64_t PlaceHeap::LocalBytes(int64_t k, DataType dtype) {
+  return (k + 1) * (RankDataType(dtype).bits / 8 + 8) + (dtype.bits + 7) / 8 + kStates * 8;
+}
+
+PrimExpr PlaceHeap::RankOf(const PrimExpr& element) const {
+  const PrimExpr order = OrderOf(NumberOf(element));
+  return descending_ ? order : Xor(order, ir::MakeConst(order->dtype, -1));
+}
+
+// Whether an element at a later place may come before the bound: by one comparison, which holds for NaN, too.
+PrimExpr PlaceHeap::MayComeBefore(const PrimExpr& element, const PrimExpr& bound) const {
+  const PrimExpr x = NumberOf(element), y = NumberOf(bound);
+  return ir::Not(descending_ ? x <= y : y <= x);
+}
+
+Stmt PlaceHeap::SetBound(const Elements& element) const {
+  const PrimExpr root = ir::Int64(0);
+  return Store(bound_, element(Load(places_, {root})), {root});
+}
 
 Stmt PlaceHeap::Put(const PrimExpr& i, const Entry& entry) const {
-  return ir::MakeSeq({Store(elements_, entry.element, {i}), Store(places_, entry.place, {i})});
+  return ir::MakeSeq({Store(ranks_, entry.rank, {i}), Store(places_, entry.place, {i})});
 }
 
-PrimExpr PlaceHeap::ComesBefore(const PrimExpr& a, const PrimExpr& b) const {
-  return descending_ ? IsLess(b, a) : IsLess(a, b);
-}
-
-// A total order, whatever the order is in which the heap met the places.
-PrimExpr PlaceHeap::ComesBefore(const Entry& a, const Entry& b) const {
-  return ir::Or(ComesBefore(a.element, b.element),
-                ir::And(ir::Not(ComesBefore(b.element, a.element)), a.place < b.place));
-}
+// Ends the heap of the first `size` entries.
+Stmt PlaceHeap::End(const PrimExpr& size) const { return Put(size, {ir::MaxValue(ranks_->dtype), ir::Int64(-1)}); }
 
 // Puts an entry into the heap of the first `size` entries, of which the one at `from` is free.
 Stmt PlaceHeap::Sink(const PrimExpr& from, const PrimExpr& size, const Entry& entry) const {
   const PrimExpr zero = ir::Int64(0), one = ir::Int64(1);
   const Stmt step = Let("left", Get(kHole) * 2 + 1, [&](const PrimExpr& left) {
-    const Stmt choose = ir::MakeSeq(
-        {Set(kChild, left), If(left + 1 < size, If(ComesBefore(At(left), At(left + 1)), Set(kChild, left + 1)))});
-    const Stmt move = Let("child", Get(kChild), [&](const PrimExpr& child) {
+    const PrimExpr last = left + ir::Select(ComesBefore(At(left), At(left + 1)), one, zero);
+    const Stmt move = Let("child", last, [&](const PrimExpr& child) {
       const Stmt up = ir::MakeSeq({Put(Get(kHole), At(child)), Set(kHole, child), Set(kSinks, one)});
       return If(ComesBefore(entry, At(child)), up);
     });
-    return ir::MakeSeq({Set(kSinks, zero), If(left < size, ir::MakeSeq({choose, move}))});
+    return ir::MakeSeq({Set(kSinks, zero), If(left < size, move)});
   });
   return ir::MakeSeq(
       {Set(kHole, from), Set(kSinks, one), While(ir::Equal(Get(kSinks), one), step), Put(Get(kHole), entry)});
 }
 
-Stmt PlaceHeap::Select(const PrimExpr& n, const std::function<PrimExpr(const PrimExpr& place)>& element) const {
-  const PrimExpr k = ir::Int64(k_);
+Stmt PlaceHeap::Select(const PrimExpr& n, const Elements& element) const {
+  const PrimExpr root = ir::Int64(0), k = ir::Int64(k_);
   const auto named = [](const Entry& entry, const std::function<Stmt(const Entry&)>& body) {
-    return Let("element", entry.element, [&](const PrimExpr& value) {
-      return Let("place", entry.place, [&](const PrimExpr& place) { return body({value, place}); });
+    return Let("rank", entry.rank, [&](const PrimExpr& rank) {
+      return Let("place", entry.place, [&](const PrimExpr& place) { return body({rank, place}); });
     });
   };
-  const Stmt fill = Loop(k, [&](const PrimExpr& i) { return Put(i, {element(i), i}); });
+  const Stmt fill = Loop(k, [&](const PrimExpr& i) { return Put(i, {RankOf(element(i)), i}); });
   // Entries without children are heaps; the others sink, from the last one to the root.
   const Stmt order = Loop(ir::Int64(k_ / 2), [&](const PrimExpr& i) {
-    return Let("root", ir::Int64(k_ / 2 - 1) - i, [&](const PrimExpr& root) {
-      return named(At(root), [&](const Entry& entry) { return Sink(root, k, entry); });
+    return Let("at", ir::Int64(k_ / 2 - 1) - i, [&](const PrimExpr& at) {
+      return named(At(at), [&](const Entry& entry) { return Sink(at, k, entry); });
     });
   });
-  // A further place is greater than all before it: of equal elements it is the last one, and stays outside.
-  const Stmt scan = Loop(n - k, [&](const PrimExpr& i) {
-    return named({element(i + k), i + k}, [&](const Entry& entry) {
-      return If(ComesBefore(entry.element, At(ir::Int64(0)).element), Sink(ir::Int64(0), k, entry));
+  // A further place is greater than all before it: of equal elements it is the last one, and stays outside. Most blocks
+  // of elements hold none that enters, which is asked of all at once.
+  const auto enter = [&](const PrimExpr& place) {
+    return Let("element", element(place), [&](const PrimExpr& value) {
+      const Stmt sink = named({RankOf(value), place}, [&](const Entry& entry) {
+        return If(Load(ranks_, {root}) < entry.rank, ir::MakeSeq({Sink(root, k, entry), SetBound(element)}));
+      });
+      return If(MayComeBefore(value, Load(bound_, {root})), sink);
+    });
+  };
+  const PrimExpr size = ir::Int64(kBlock);
+  const Stmt scan = Loop(ir::FloorDiv(n - k + (kBlock - 1), size), [&](const PrimExpr& block) {
+    return Let("first", k + block * size, [&](const PrimExpr& first) {
+      PrimExpr any = ir::BoolImm(false);
+      for (int64_t i = 0; i < kBlock; ++i) any = ir::Or(any, MayComeBefore(element(first + i), Load(bound_, {root})));
+      const Stmt ask = If(first + size <= n, Set(kEnters, ir::Cast(state_->dtype, any)));
+      const Stmt all = Loop(ir::Min(size, n - first), [&](const PrimExpr& i) { return enter(first + i); });
+      return ir::MakeSeq({Set(kEnters, ir::Int64(1)), ask, If(ir::Equal(Get(kEnters), ir::Int64(1)), all)});
     });
   });
-  return ir::MakeSeq({fill, order, scan});
+  return ir::MakeSeq({fill, End(k), order, SetBound(element), scan});
 }
 
-Stmt PlaceHeap::Drain(
-    const std::function<Stmt(const PrimExpr& i, const PrimExpr& place, const PrimExpr& element)>& write) const {
+Stmt PlaceHeap::Drain(const std::function<Stmt(const PrimExpr& i, const PrimExpr& place)>& write) const {
+  const PrimExpr root = ir::Int64(0);
   return Loop(ir::Int64(k_), [&](const PrimExpr& step) {
     return Let("last", ir::Int64(k_ - 1) - step, [&](const PrimExpr& last) {
-      const Entry root = At(ir::Int64(0));
-      const Stmt take = write(last, root.place, root.element);
-      const Stmt close = Let("element", At(last).element, [&](const PrimExpr& element) {
+      const Stmt close = Let("rank", At(last).rank, [&](const PrimExpr& rank) {
         return Let("place", At(last).place, [&](const PrimExpr& place) {
-          return Sink(ir::Int64(0), last, {element, place});
+          return ir::MakeSeq({End(last), Sink(root, last, {rank, place})});
         });
       });
-      return ir::MakeSeq({take, close});
+      return ir::MakeSeq({write(last, At(root).place), close});
     });
   });
 }
