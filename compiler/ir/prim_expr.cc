@@ -223,13 +223,13 @@ PrimExpr WithLanes(PrimExpr scalar, int lanes) {
   return lanes == 1 ? scalar : PrimExpr(Make<BroadcastNode>(std::move(scalar), lanes));
 }
 
-using Result = IntrinsicRow::Result;
+using ResultDtype = IntrinsicRow::Result;
 constexpr std::array kIntrinsics = {
 #define INGOT_INTRINSIC(id, name, arity, result, traits, expansion, operations) \
   IntrinsicRow{Intrinsic::k##id,                                                \
                name,                                                            \
                arity,                                                           \
-               Result::k##result,                                               \
+               ResultDtype::k##result,                                          \
                IntrinsicRow::Traits::k##traits,                                 \
                IntrinsicRow::Expansion::k##expansion},
 #include "compiler/ir/intrinsics.def"
@@ -350,16 +350,16 @@ PrimExpr CallIntrinsic(Intrinsic op, std::vector<PrimExpr> args) {
   INGOT_CHECK(row.arity == static_cast<int>(args.size()), row.name);
   DataType dtype;
   switch (row.result) {
-    case Result::kSameAsFirst:
+    case ResultDtype::kSameAsFirst:
       dtype = args[0]->dtype;
       break;
-    case Result::kSameAsSecond:
+    case ResultDtype::kSameAsSecond:
       dtype = args[1]->dtype;
       break;
-    case Result::kBoolLanes:
+    case ResultDtype::kBoolLanes:
       dtype = DataType::Bool(args[0]->dtype.lanes);
       break;
-    case Result::kGiven:
+    case ResultDtype::kGiven:
       INGOT_UNREACHABLE("this intrinsic's dtype is given: Make<PrimCallNode>");
   }
   return Make<PrimCallNode>(dtype, op, std::move(args));

@@ -22,7 +22,7 @@ Result<Tensor> HostTensor(const ir::ConstantData& data) {
   }
   INGOT_ASSIGN_OR_RETURN(const TensorView view,
                          TensorView::Make(bytes, data.dtype(), data.dims(), nullptr, DeviceId{}));
-  return Tensor::FromView(view, Ref<Storage>());
+  return Tensor::FromView(view, ingot::Ref<Storage>());
 }
 
 struct Output {

@@ -10,7 +10,7 @@ namespace {
 
 using ir::Intrinsic;
 
-constexpr int64_t kBlock = 16;  // elements that are compared with the root's at once
+constexpr int64_t kAskedAtOnce = 16;  // elements that are compared with the root's at once
 
 DataType RankDataType(DataType dtype) {
   const bool is_narrow = dtype.bits < 32 || (dtype.bits == 32 && !dtype.is_uint());
@@ -24,7 +24,7 @@ PrimExpr Reinterpreted(DataType dtype, const PrimExpr& x) {
 PrimExpr Xor(const PrimExpr& a, const PrimExpr& b) { return ir::CallIntrinsic(Intrinsic::kBitwiseXor, {a, b}); }
 
 // What is compared in place of narrow floats and booleans.
-PrimExpr NumberOf(const PrimExpr& element) {
+PrimExpr ComparableOf(const PrimExpr& element) {
   const DataType dtype = element->dtype;
   if (dtype.is_bool()) return ir::Cast(DataType::Int(32), element);
   return dtype.is_floating() && dtype.bits < 32 ? ir::Cast(DataType::Float(32), element) : element;
@@ -65,13 +65,13 @@ int64_t PlaceHeap::LocalBytes(int64_t k, DataType dtype) {
 }
 
 PrimExpr PlaceHeap::RankOf(const PrimExpr& element) const {
-  const PrimExpr order = OrderOf(NumberOf(element));
+  const PrimExpr order = OrderOf(ComparableOf(element));
   return descending_ ? order : Xor(order, ir::MakeConst(order->dtype, -1));
 }
 
 // Whether an element at a later place may come before the bound: by one comparison, which holds for NaN, too.
 PrimExpr PlaceHeap::MayComeBefore(const PrimExpr& element, const PrimExpr& bound) const {
-  const PrimExpr x = NumberOf(element), y = NumberOf(bound);
+  const PrimExpr x = ComparableOf(element), y = ComparableOf(bound);
   return ir::Not(descending_ ? x <= y : y <= x);
 }
 
@@ -126,11 +126,12 @@ Stmt PlaceHeap::Select(const PrimExpr& n, const Elements& element) const {
       return If(MayComeBefore(value, Load(bound_, {root})), sink);
     });
   };
-  const PrimExpr size = ir::Int64(kBlock);
-  const Stmt scan = Loop(ir::FloorDiv(n - k + (kBlock - 1), size), [&](const PrimExpr& block) {
+  const PrimExpr size = ir::Int64(kAskedAtOnce);
+  const Stmt scan = Loop(ir::FloorDiv(n - k + (kAskedAtOnce - 1), size), [&](const PrimExpr& block) {
     return Let("first", k + block * size, [&](const PrimExpr& first) {
       PrimExpr any = ir::BoolImm(false);
-      for (int64_t i = 0; i < kBlock; ++i) any = ir::Or(any, MayComeBefore(element(first + i), Load(bound_, {root})));
+      for (int64_t i = 0; i < kAskedAtOnce; ++i)
+        any = ir::Or(any, MayComeBefore(element(first + i), Load(bound_, {root})));
       const Stmt ask = If(first + size <= n, Set(kEnters, ir::Cast(state_->dtype, any)));
       const Stmt all = Loop(ir::Min(size, n - first), [&](const PrimExpr& i) { return enter(first + i); });
       return ir::MakeSeq({Set(kEnters, ir::Int64(1)), ask, If(ir::Equal(Get(kEnters), ir::Int64(1)), all)});

@@ -453,7 +453,7 @@ void StmtReader::ReadAttribute(const Statement& statement, const Syntax& call, S
         statement, suite, has_own_body,
         [this, place = statement.place, attrs](Stmt body) {
           for (auto item = attrs->items().rbegin(); item != attrs->items().rend(); ++item) {
-            body = MakeStmt<AttrStmtNode>(place, Ref<Node>(), item->first, item->second, std::move(body));
+            body = MakeStmt<AttrStmtNode>(place, ir::Ref<Node>(), item->first, item->second, std::move(body));
           }
           return body;
         },
@@ -463,7 +463,7 @@ void StmtReader::ReadAttribute(const Statement& statement, const Syntax& call, S
   const Syntax* key_syntax = args.Require(1, "attr_key");
   const Syntax* value_syntax = args.Require(2, "value");
   if (key_syntax == nullptr || value_syntax == nullptr || !args.Done()) return;
-  Ref<Node> node;
+  ir::Ref<Node> node;
   const Symbol* symbol = node_syntax->kind == SyntaxKind::kName ? scope_.Find(node_syntax->text) : nullptr;
   if (symbol != nullptr && symbol->kind == Symbol::Kind::kBuffer) {
     node = symbol->buffer;
@@ -514,7 +514,7 @@ void StmtReader::ReadLaunchThread(const Statement& statement, const Syntax& call
     tag = known->second;
     var = AsRef<PrimVarNode>(expr);
   }
-  const Ref<Node> axis = Make<IterVarNode>(*domain, var, IterType::kThread, tag);
+  const ir::Ref<Node> axis = Make<IterVarNode>(*domain, var, IterType::kThread, tag);
   AddScoped(statement, suite, has_own_body, [this, place = statement.place, axis, extent = domain->extent](Stmt body) {
     return MakeStmt<AttrStmtNode>(place, axis, "thread_extent", AttrValue(extent), std::move(body));
   });

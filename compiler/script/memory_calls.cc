@@ -78,7 +78,7 @@ class HeapReader : public PrimMutator {
 
  protected:
   using PrimMutator::Mutate;
-  PrimExpr Mutate(const Ref<BufferLoadNode>& load) override {
+  PrimExpr Mutate(const ir::Ref<BufferLoadNode>& load) override {
     const auto place = load->indices.size() == 1 ? AsConstInt(load->indices[0]) : std::nullopt;
     if (place && *place >= 0 && *place < std::ssize(heap_) && heap_[static_cast<size_t>(*place)] != nullptr) {
       return heap_[static_cast<size_t>(*place)];
@@ -117,8 +117,8 @@ Expr GraphReader::ReadAllocation(const Syntax& call, const std::string& name, Bu
     if (values[i] == nullptr) continue;
     const auto* scope = As<StringValueNode>(values[i]);
     const auto* device = As<PrimValueNode>(values[i]);
-    const bool is_default = (scope != nullptr && scope->value == "global") ||
-                            (device != nullptr && IsConstInt(device->value, 0));
+    const bool is_default =
+        (scope != nullptr && scope->value == "global") || (device != nullptr && IsConstInt(device->value, 0));
     if (!is_default) {
       return context_.Error(call, "R." + name + ": " + std::string(form->args[i]) + ": only " +
                                       (scope != nullptr ? "\"global\"" : "0") + " is supported, there is one device");

@@ -30,7 +30,7 @@ using op::Dims;
 namespace {
 
 // Whether dims are one element, or one for each channel of a tensor [N, C, ...] of this rank.
-bool IsPerChannel(const Dims& dims, size_t rank) {
+bool HasChannelsAlone(const Dims& dims, size_t rank) {
   for (size_t i = 0; i < dims.size(); ++i) {
     const bool is_channel = i + rank == dims.size() + 1;
     if (!is_channel && !ir::IsConstInt(dims[i], 1)) return false;
@@ -133,7 +133,7 @@ class Folder {
     for (size_t i : {0, 1}) {
       const Expr& weight = call->args[i];
       const Dims* dims = TypedDimsOf(weight);
-      if (out == nullptr || dims == nullptr || !IsWeight(weight) || !IsPerChannel(*dims, out->size())) continue;
+      if (out == nullptr || dims == nullptr || !IsWeight(weight) || !HasChannelsAlone(*dims, out->size())) continue;
       return Operands{call->args[1 - i], weight};
     }
     return std::nullopt;

@@ -119,9 +119,9 @@ Expr ReshapeTo(RewriteContext& context, const Expr& x, const std::vector<ir::Pri
 namespace {
 
 // The permitted rows by the operator at their root, in their order.
-class Table {
+class RowTable {
  public:
-  Table(std::vector<RewriteRow> rows, const RewritePermissions& permissions) : rows_(std::move(rows)) {
+  RowTable(std::vector<RewriteRow> rows, const RewritePermissions& permissions) : rows_(std::move(rows)) {
     std::erase_if(rows_, [&](const RewriteRow& row) { return !IsPermitted(row.id, permissions); });
     for (size_t i = 0; i < rows_.size(); ++i) {
       const std::vector<std::string_view> roots = RootsOf(rows_[i].pattern);
@@ -155,7 +155,7 @@ class Table {
 
 class PatternRewriter : public ir::ExprMutator {
  public:
-  PatternRewriter(const Table& table, const ir::Function& function, RewriteLog& log) : table_(table), log_(log) {
+  PatternRewriter(const RowTable& table, const ir::Function& function, RewriteLog& log) : table_(table), log_(log) {
     NumberBlocks(function);
   }
 
@@ -248,7 +248,7 @@ class PatternRewriter : public ir::ExprMutator {
     return ir::StructuralEqual(value->type, result->type) || As<ir::CallNode>(result) != nullptr;
   }
 
-  const Table& table_;
+  const RowTable& table_;
   RewriteLog& log_;
   Definitions definitions_;
   std::unordered_map<const ir::VarNode*, int> block_of_;  // number of the block, from 1 on
@@ -268,7 +268,7 @@ std::vector<RewriteRow> PatternRewrites() {
 
 Result<ir::IRModule> RewriteModule(ir::IRModule module, std::vector<RewriteRow> rows,
                                    const RewritePermissions& permissions, RewriteLog& log) {
-  const Table table(std::move(rows), permissions);
+  const RowTable table(std::move(rows), permissions);
   return MapFunctions(std::move(module),
                       [&](const ir::GlobalVar&, const ir::Function& function) -> Result<ir::Function> {
                         return PatternRewriter(table, function, log).MutateFunction(function);
