@@ -169,7 +169,8 @@ class TileBuilder {
   // `others` (void: none) is a loop between a constant y and x; it becomes a part of these outer loops.
   std::vector<LoopRV> Two(BlockRV block, LoopRV outer, LoopRV inner, bool x_is_outer, LoopRV others = {}) {
     std::vector<LoopRV> tile_loops;
-    const Schedule::Parts parts = s_.LoopPartition(outer, x_is_outer ? TileOfX(outer) : TileOfY(outer));
+    const int64_t tile = x_is_outer ? TileOfX(outer) : TileOfY(outer);
+    const Schedule::Parts parts = s_.LoopPartition(outer, tile);
     if (!s_.IsVoid(parts.main)) tile_loops.push_back(TwoTile(block, parts.main, inner, x_is_outer, others));
     if (!s_.IsVoid(parts.tail)) {
       const BlockRV tail_block = s_.GetChildBlocks(parts.tail)[0];
@@ -178,8 +179,13 @@ class TileBuilder {
       const LoopRV tail_inner = tail_loops[s_.IsVoid(others) ? 0 : 1].loop;
       if (IsConstant(parts.tail)) {
         for (LoopRV loop : Two(tail_block, parts.tail, tail_inner, x_is_outer, tail_others)) tile_loops.push_back(loop);
+      } else if (x_is_outer) {
+        const int64_t columns = tile / 2 / shape_.lanes * shape_.lanes;
+        for (LoopRV loop : RestAroundY(tail_block, parts.tail, tail_inner, tail_others, columns)) {
+          tile_loops.push_back(loop);
+        }
       } else {
-        TwoSingle(tail_block, tail_inner, x_is_outer);
+        OneX(tail_block, tail_inner, 1, LoopRV{});  // single rows
       }
     }
     return tile_loops;
@@ -245,9 +251,28 @@ class TileBuilder {
     add(x, shape_.lanes);
   }
 
+  // A symbolic rest of x around all of y: tiles of ever fewer columns, then one vector of which the last lanes are masked.
+  std::vector<LoopRV> RestAroundY(BlockRV block, LoopRV x, LoopRV y, LoopRV others, int64_t columns) {
+    std::vector<LoopRV> tasks;
+    for (; columns >= shape_.lanes; columns = columns / 2 / shape_.lanes * shape_.lanes) {
+      const Schedule::Parts parts = s_.LoopPartition(x, columns);
+      if (!s_.IsVoid(parts.main)) tasks.push_back(TilesOf(block, parts.main, columns, y, true, others));
+      if (s_.IsVoid(parts.tail)) return tasks;
+      block = s_.GetChildBlocks(parts.tail)[0];
+      x = parts.tail;
+      const HandleList<InnerLoop> inner = InnerLoops(s_, block, x);
+      others = s_.IsVoid(others) ? LoopRV{} : inner[0].loop;
+      y = inner[s_.IsVoid(others) ? 0 : 1].loop;
+    }
+    tasks.push_back(TilesOf(block, x, shape_.lanes, y, true, others));
+    return tasks;
+  }
+
   // Full tiles of the outer loop, cut along the inner one.
   LoopRV TwoTile(BlockRV block, LoopRV outer, LoopRV inner, bool x_is_outer, LoopRV others) {
-    const int64_t tile = x_is_outer ? TileOfX(outer) : TileOfY(outer);
+    return TilesOf(block, outer, x_is_outer ? TileOfX(outer) : TileOfY(outer), inner, x_is_outer, others);
+  }
+  LoopRV TilesOf(BlockRV block, LoopRV outer, int64_t tile, LoopRV inner, bool x_is_outer, LoopRV others) {
     const LoopRVs loops = s_.Split(outer, {kRest, tile});
     LoopRV tasks = loops[0];
     if (s_.IsVoid(others)) {
@@ -262,14 +287,6 @@ class TileBuilder {
       OneX(block, inner, tile, loops[1]);
     }
     return tasks;
-  }
-  // The rest of the outer loop: single iterations, cut along the inner loop.
-  void TwoSingle(BlockRV block, LoopRV inner, bool x_is_outer) {
-    if (x_is_outer) {
-      OneY(block, inner, LoopRV{});
-    } else {
-      OneX(block, inner, 1, LoopRV{});
-    }
   }
   // Cuts a loop over y inside of a given tile of x.
   void OneY(BlockRV block, LoopRV y, LoopRV x) {
@@ -302,6 +319,14 @@ int64_t KnownTaps(const BlockSite& site) {
     taps *= ConstantExtent(*site.block().iter_vars[iter]).value_or(kMostUnrolledTaps + 1);
   }
   return taps;
+}
+
+// Whether the vectors of b that one tile reads are few, and each is picked out of several vectors in memory.
+bool PicksFewVectors(const BlockSite& site, const TileAxes& axes) {
+  if (ReadsUnderCondition(site) || KnownTaps(site) > kMostUnrolledTaps) return false;
+  return std::ranges::any_of(LoadsOf(site), [&](const LoadUse& load) {
+    return load.uses[axes.x] && load.last_coefficient[axes.x].value_or(0) > 1;
+  });
 }
 
 // The cost of one iteration of the loops over these iteration variables.
@@ -356,11 +381,13 @@ std::vector<BlockName> ApplyTile(Schedule& s, const BlockSite& site, const Targe
     y = split[1];
   }
   // The outer one of the two tile loops: x when both extents are constant and no other loop is outside (a panel of b
-  // stays in the cache while all of a is read); else y, so that a symbolic number of rows is divided among tasks.
+  // stays in the cache while all of a is read), or where b's vectors are picked out of others, so that they stay in
+  // registers for all rows; else y, so that a symbolic number of rows is divided among tasks.
   const bool y_constant = axes.y >= 0 && ConstantExtent(*site.block().iter_vars[axes.y]).has_value();
   const std::optional<int64_t> x_extent = ConstantExtent(*site.block().iter_vars[axes.x]);
-  const bool x_is_outer =
-      !s.IsVoid(y) && is_single && y_constant && x_extent && *x_extent >= 4 * shape.vectors * shape.lanes;
+  const bool keeps_vectors = !s.IsVoid(y) && y_constant && axes.group == 0 && !x_extent && PicksFewVectors(site, axes);
+  const bool x_is_outer = keeps_vectors || (!s.IsVoid(y) && is_single && y_constant && x_extent &&
+                                            *x_extent >= 4 * shape.vectors * shape.lanes);
   std::vector<LoopRV> order = others;
   if (!s.IsVoid(y)) order.push_back(y);
   order.push_back(x);
@@ -372,12 +399,13 @@ std::vector<BlockName> ApplyTile(Schedule& s, const BlockSite& site, const Targe
   TileBuilder builder(s, shape, ReadsUnderCondition(site));
   std::vector<LoopRV> tile_loops;
   // Where the number of images or rows is symbolic, and may be 1, tiles are tasks as well.
-  const bool joins_tasks = !is_single && is_known_single && y_constant;
+  const bool joins_tasks = !is_single && (keeps_vectors || (is_known_single && y_constant));
   if (s.IsVoid(y)) {
     tile_loops = builder.OneX(out, x, 1, LoopRV{});
   } else if (joins_tasks) {
-    s.Reorder({y, around});
-    tile_loops = builder.Two(out, y, x, false, around);
+    const LoopRV outer = x_is_outer ? x : y, inner = x_is_outer ? y : x;
+    s.Reorder({outer, around});
+    tile_loops = builder.Two(out, outer, inner, x_is_outer, around);
   } else {
     tile_loops = x_is_outer ? builder.Two(out, x, y, true) : builder.Two(out, y, x, false);
   }

@@ -118,6 +118,19 @@ PrimFunc GroupedConv(int64_t groups, int64_t ci, int64_t co, PrimExpr width) {  
   return te::CreatePrimFunc({x, w, c});
 }
 
+PrimFunc StridedConv(PrimExpr n, int64_t co, PrimExpr width) {
+  const te::Tensor x = te::Placeholder({n, Int64(1), width * 4 + 5}, kFloat, "X");
+  const te::Tensor w = te::Placeholder({Int64(co), Int64(1), Int64(9)}, kFloat, "W");
+  const IterVar rc = te::ReduceAxis(Int64(1), "rc"), rx = te::ReduceAxis(Int64(9), "rx");
+  const te::Tensor c = te::Compute(
+      {n, Int64(co), width},
+      [&](const Indices& i) {
+        return te::Sum(x(i[0], rc->var, i[2] * 4 + rx->var) * w(i[1], rc->var, rx->var), {rc, rx});
+      },
+      "conv");
+  return te::CreatePrimFunc({x, w, c});
+}
+
 PrimFunc MaxPool(PrimExpr n, int64_t channels, int64_t h) {
   const te::Tensor x = te::Placeholder({n, Int64(channels), Int64(h), Int64(h)}, kFloat, "X");
   const IterVar ry = te::ReduceAxis(Int64(2), "ry"), rx = te::ReduceAxis(Int64(2), "rx");
@@ -369,6 +382,12 @@ std::vector<Case> AllCases() {
        GroupedConv(3, 2, 5, N()),
        1,
        {{{1, 6, 49}, {15, 2, 3}, {1, 15, 47}}, {{1, 6, 5}, {15, 2, 3}, {1, 15, 3}}}},
+      {"strided conv of one channel, symbolic width",
+       StridedConv(c(2), 33, N()),
+       1,
+       {{{2, 1, 605}, {33, 1, 9}, {2, 33, 150}},
+        {{2, 1, 153}, {33, 1, 9}, {2, 33, 37}},
+        {{2, 1, 9}, {33, 1, 9}, {2, 33, 1}}}},
       {"max pool", MaxPool(N(), 3, 8), 1, {{{2, 3, 8, 8}, {2, 3, 4, 4}}}},
       {"softmax of ten", Softmax(N(), c(10)), 1, {{{1, 10}, {1, 10}}, {{5, 10}, {5, 10}}}},
       {"softmax of hundred", Softmax(N(), c(100)), 1, {{{70, 100}, {70, 100}}}},

@@ -30,6 +30,8 @@ ir::PrimFunc Conv(ir::PrimExpr n, int64_t ci, int64_t h, int64_t co, int64_t ks,
 // Windows of three over each of height and width that is not 1, channels in blocks of 16.
 ir::PrimFunc BlockedConv(int64_t height, int64_t width);
 ir::PrimFunc GroupedConv(int64_t groups, int64_t ci, int64_t co, ir::PrimExpr width);
+// Of one channel, by windows of nine elements every four: [n, 1, width * 4 + 5] -> [n, co, width].
+ir::PrimFunc StridedConv(ir::PrimExpr n, int64_t co, ir::PrimExpr width);
 ir::PrimFunc MaxPool(ir::PrimExpr n, int64_t c, int64_t h);
 // The largest of each `window` neighbours of a row: [rows, columns * window] -> [rows, columns].
 ir::PrimFunc WindowMax(ir::PrimExpr rows, int64_t window, ir::PrimExpr columns);
