@@ -489,10 +489,12 @@ def group_query_attention(g):
                              "input"))
     rotates = g.choice([None, 0, 1])
     caches = angles(g, 32, depth // 2) if rotates else [None, None]
-    g.emit(MS + "GroupQueryAttention", [q, k, v, *cache, seqlens, g.constant(total, I32), *caches], 3, num_heads=heads,
+    sink = g.constant(g.rng.standard_normal([heads]), F32) if g.coin(0.3) else None
+    tail = [*caches, None, None, sink] if sink is not None else caches
+    g.emit(MS + "GroupQueryAttention", [q, k, v, *cache, seqlens, g.constant(total, I32), *tail], 3, num_heads=heads,
            kv_num_heads=kv_heads, scale=scale_or_none(g), do_rotary=rotates, softcap=g.choice([None, None, 5.0]),
            rotary_interleaved=g.choice([None, 0, 1]) if rotates else None,
-           local_window_size=g.choice([None, -1]), smooth_softmax=g.choice([None, 0]))
+           local_window_size=g.choice([None, -1, 1, 2, 4]), smooth_softmax=g.choice([None, 0, 1]))
 
 
 # ---- blocks

@@ -1,6 +1,7 @@
 // com.microsoft's attention, which ONNX Runtime's optimisers and its generative models write: ONNX's Attention of operands
 // that are joined, have biases, or are rotated first, and of masks that are numbers of words or flags.
 #include "compiler/importer/build.h"
+#include "compiler/importer/ops/attention_mask.h"
 #include "compiler/importer/ops/contrib.h"
 #include "compiler/importer/ops/families.h"
 #include "compiler/op/infer.h"
@@ -34,18 +35,43 @@ Result<Expr> HiddenUnless(const NodeImporter& node, Expr flags, double hidden, D
   return node.Bind("where", {is_seen, zero, low});
 }
 
+// Returns part `i` of the first axis, of parts of this length.
+Result<Expr> PartOf(const NodeImporter& node, const Expr& x, int64_t i, const PrimExpr& length) {
+  const std::vector<int64_t> axis = {0};
+  const std::vector<PrimExpr> begin = {op::SimplifyDim(length * i)}, end = {op::SimplifyDim(length * (i + 1))};
+  return node.Bind("strided_slice", {x, PrimTuple(axis), PrimTuple(begin), PrimTuple(end)});
+}
+
+// Returns which keys count, [batch, 1, 1, keys], by where those of each sequence end: [batch]; by the ends and behind
+// them the beginnings: [2 * batch]; or by the ends, behind which more stands: [3 * batch + 2].
+Result<Expr> KeysOfSpans(const NodeImporter& node, const Expr& mask, const PrimExpr& batch, const PrimExpr& num_keys) {
+  const PrimExpr one = ir::Int64(1), given = DimsOf(mask)[0];
+  INGOT_ASSIGN_OR_RETURN(const Expr places, node.Bind("arange", {Number(ir::Int64(0)), Number(num_keys), Number(one)},
+                                                      {{"dtype", DTypeOf(mask)}}));
+  const auto compared = [&](const char* row, const Expr& bounds) -> Result<Expr> {
+    INGOT_ASSIGN_OR_RETURN(const Expr apart, node.Bind("reshape", {bounds, ShapeOf({batch, one, one, one})}));
+    return node.Bind(row, {places, apart});
+  };
+  const bool has_starts = op::DimsEqual(given, batch * 2), has_more = op::DimsEqual(given, batch * 3 + 2);
+  if (!has_starts && !has_more) return compared("less", WithDims(node, mask, {batch}));
+  INGOT_ASSIGN_OR_RETURN(const Expr ends, PartOf(node, mask, 0, batch));
+  INGOT_ASSIGN_OR_RETURN(const Expr before, compared("less", ends));
+  if (!has_starts) return before;
+  INGOT_ASSIGN_OR_RETURN(const Expr starts, PartOf(node, mask, 1, batch));
+  INGOT_ASSIGN_OR_RETURN(const Expr behind, compared("greater_equal", starts));
+  return node.Bind("logical_and", {before, behind});
+}
+
 // Returns a mask of keys as what is added to the scores [batch, heads, queries, keys]: flags of keys [batch, keys], of
-// queries and keys [batch, queries, keys], or how many keys count [batch].
-Result<Expr> KeyMask(const NodeImporter& node, size_t input, const PrimExpr& num_keys, DataType dtype) {
+// queries and keys [batch, queries, keys], or which keys count (KeysOfSpans).
+Result<Expr> KeyMask(const NodeImporter& node, size_t input, const PrimExpr& batch, const PrimExpr& num_keys,
+                     DataType dtype) {
   INGOT_ASSIGN_OR_RETURN(Expr mask, node.Input(input));
   INGOT_ASSIGN_OR_RETURN(std::vector<PrimExpr> dims, StaticRankDims(node, input));
   INGOT_ASSIGN_OR_RETURN(const double hidden, node.Float("mask_filter_value", -10000));
   const PrimExpr one = ir::Int64(1);
   if (dims.size() == 1) {
-    INGOT_ASSIGN_OR_RETURN(Expr places, node.Bind("arange", {Number(ir::Int64(0)), Number(num_keys), Number(one)},
-                                                  {{"dtype", DTypeOf(mask)}}));
-    INGOT_ASSIGN_OR_RETURN(mask, node.Bind("reshape", {mask, ShapeOf({dims[0], one, one, one})}));
-    INGOT_ASSIGN_OR_RETURN(mask, node.Bind("less", {places, mask}));
+    INGOT_ASSIGN_OR_RETURN(mask, KeysOfSpans(node, mask, batch, num_keys));
     return HiddenUnless(node, std::move(mask), hidden, dtype);
   }
   if (dims.size() != 2 && dims.size() != 3) return node.Unsupported("a mask of rank " + std::to_string(dims.size()));
@@ -64,7 +90,64 @@ struct HeadsCall {
   size_t mask = 0, bias = 0;  // inputs; 0: there is none
   Expr past_key, past_value;
   bool is_causal = false;
+  int64_t left = -1;  // keys up to this distance before a query are seen; -1: all
+  Expr sink;          // [heads]: the score of one more key, whose value is 0; null: there is none
 };
+
+// Returns keys or values of a past and of the call as [batch, heads, sequence, depth].
+Result<Expr> JoinedPast(const NodeImporter& node, Expr x, int64_t heads, const Expr& past) {
+  if (DimsOf(x).size() == 3) {
+    const std::vector<PrimExpr> dims = DimsOf(x);
+    const auto width = ir::AsConstInt(dims[2]);
+    if (!width || *width % heads != 0) return node.Unsupported("heads of unknown depth");
+    INGOT_ASSIGN_OR_RETURN(
+        x, node.Bind("reshape", {x, ShapeOf({dims[0], dims[1], ir::Int64(heads), ir::Int64(*width / heads)})}));
+    INGOT_ASSIGN_OR_RETURN(x, Permuted(node, x, {0, 2, 1, 3}));
+  }
+  if (past == nullptr) return x;
+  return node.Bind("concat", {TupleOf({past, x})}, {{"axis", int64_t{2}}});
+}
+
+// Attention with a sink: one more key of zeros, whose score is the sink's, and a mask that says which others are seen.
+// Returns the output, keys and values; `mask` (null: none) is what is added to the scores.
+Result<std::vector<Expr>> AttendWithSink(const NodeImporter& node, const HeadsCall& call, const Expr& mask,
+                                         Attributes attributes) {
+  const DataType dtype = DTypeOf(call.query);
+  const PrimExpr one = ir::Int64(1), num_queries = DimsOf(call.query)[1], heads = ir::Int64(call.query_heads);
+  INGOT_ASSIGN_OR_RETURN(const Expr key, JoinedPast(node, call.key, call.key_heads, call.past_key));
+  INGOT_ASSIGN_OR_RETURN(const Expr value, JoinedPast(node, call.value, call.key_heads, call.past_value));
+  const PrimExpr num_keys = DimsOf(key)[2];
+  KeyVisibility visibility{num_queries, num_keys};
+  visibility.past = op::SimplifyDim(num_keys - num_queries);
+  visibility.is_causal = call.is_causal;
+  if (call.left >= 0) visibility.left = call.left;
+  Expr bias = mask;
+  if (visibility.is_anything()) {
+    INGOT_ASSIGN_OR_RETURN(bias, VisibilityBias(node, visibility, dtype));
+    if (mask != nullptr) {
+      INGOT_ASSIGN_OR_RETURN(bias, node.Bind("add", {mask, bias}));
+    }
+  } else if (bias == nullptr) {
+    INGOT_ASSIGN_OR_RETURN(bias, node.Scalar(0, dtype));
+  }
+  const PrimExpr batch = DimsOf(bias).size() == 4 ? DimsOf(bias)[0] : one;
+  INGOT_ASSIGN_OR_RETURN(bias, node.Bind("broadcast_to", {bias, ShapeOf({batch, heads, num_queries, num_keys})}));
+  Expr sink = WithDims(node, call.sink, {heads});
+  INGOT_ASSIGN_OR_RETURN(sink, CastTo(node, std::move(sink), dtype));
+  INGOT_ASSIGN_OR_RETURN(sink, node.Bind("reshape", {sink, ShapeOf({one, heads, one, one})}));
+  INGOT_ASSIGN_OR_RETURN(sink, node.Bind("broadcast_to", {sink, ShapeOf({batch, heads, num_queries, one})}));
+  INGOT_ASSIGN_OR_RETURN(bias, node.Bind("concat", {TupleOf({bias, sink})}, {{"axis", int64_t{3}}}));
+  const auto with_zeros = [&](const Expr& x) -> Result<Expr> {
+    std::vector<PrimExpr> dims = DimsOf(x);
+    dims[2] = one;
+    INGOT_ASSIGN_OR_RETURN(const Expr zeros, node.Bind("zeros", {ShapeOf(dims)}, {{"dtype", dtype}}));
+    return node.Bind("concat", {TupleOf({x, zeros})}, {{"axis", int64_t{2}}});
+  };
+  INGOT_ASSIGN_OR_RETURN(const Expr keys, with_zeros(key));
+  INGOT_ASSIGN_OR_RETURN(const Expr values, with_zeros(value));
+  INGOT_ASSIGN_OR_RETURN(Expr y, Apply(node, "Attention", {call.query, keys, values, bias}, std::move(attributes)));
+  return std::vector<Expr>{std::move(y), key, value};
+}
 
 // Returns the output, and the keys and values of past and present.
 Result<std::vector<Expr>> AttendTo(const NodeImporter& node, const HeadsCall& call, bool wants_present) {
@@ -73,7 +156,7 @@ Result<std::vector<Expr>> AttendTo(const NodeImporter& node, const HeadsCall& ca
   if (call.past_key != nullptr) num_keys = op::SimplifyDim(num_keys + DimsOf(call.past_key)[2]);
   Expr mask;
   if (call.mask != 0 && node.HasInput(call.mask)) {
-    INGOT_ASSIGN_OR_RETURN(mask, KeyMask(node, call.mask, num_keys, dtype));
+    INGOT_ASSIGN_OR_RETURN(mask, KeyMask(node, call.mask, DimsOf(call.query)[0], num_keys, dtype));
   }
   if (call.bias != 0 && node.HasInput(call.bias)) {
     INGOT_ASSIGN_OR_RETURN(const Expr bias, node.Input(call.bias));
@@ -90,7 +173,9 @@ Result<std::vector<Expr>> AttendTo(const NodeImporter& node, const HeadsCall& ca
   if (scale != 0) attributes.push_back(AttributeOf("scale", static_cast<float>(scale)));
   attributes.push_back(AttributeOf("q_num_heads", call.query_heads));
   attributes.push_back(AttributeOf("kv_num_heads", call.key_heads));
+  if (call.sink != nullptr) return AttendWithSink(node, call, mask, std::move(attributes));
   attributes.push_back(AttributeOf("is_causal", int64_t{call.is_causal}));
+  if (call.left >= 0) attributes.push_back(AttributeOf("left_window_size", call.left));
   std::vector<std::string> outputs = {"y"};
   if (wants_present) outputs.insert(outputs.end(), {"present_key", "present_value"});
   return ApplyAll(node, "Attention", {call.query, call.key, call.value, mask, call.past_key, call.past_value},
@@ -132,11 +217,8 @@ Outputs AttendJoined(const NodeImporter& node, const Expr& joined, size_t mask, 
     INGOT_ASSIGN_OR_RETURN(const Expr both, node.Input(past));
     INGOT_ASSIGN_OR_RETURN(std::vector<PrimExpr> dims, StaticRankDims(node, past));
     if (dims.size() != 5) return node.Invalid("expected a past of rank 5");
-    const std::vector<int64_t> axis = {0};
     for (int64_t i : {0, 1}) {
-      const std::vector<int64_t> begin = {i}, end = {i + 1};
-      INGOT_ASSIGN_OR_RETURN(Expr part,
-                             node.Bind("strided_slice", {both, PrimTuple(axis), PrimTuple(begin), PrimTuple(end)}));
+      INGOT_ASSIGN_OR_RETURN(Expr part, PartOf(node, both, i, ir::Int64(1)));
       INGOT_ASSIGN_OR_RETURN(
           part, node.Bind("reshape", {part, ShapeOf(std::vector<PrimExpr>(dims.begin() + 1, dims.end()))}));
       (i == 0 ? call.past_key : call.past_value) = part;
@@ -198,22 +280,53 @@ Outputs QAttention(const NodeImporter& node) {
 
 // ---- MultiHeadAttention
 
+// Returns operands that stand beside each other in one, [batch, sequence, heads, count, depth], as
+// [batch, sequence, heads * depth].
+Result<std::vector<Expr>> Unjoined(const NodeImporter& node, size_t input, int64_t count) {
+  INGOT_ASSIGN_OR_RETURN(const Expr x, node.Input(input));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, input));
+  if (dims.size() != 5 || !ir::IsConstInt(dims[3], count)) {
+    return node.Invalid("expected " + std::to_string(count) + " operands in one of rank 5");
+  }
+  std::vector<Expr> operands;
+  for (int64_t i = 0; i < count; ++i) {
+    const std::vector<int64_t> axis = {3}, begin = {i}, end = {i + 1};
+    INGOT_ASSIGN_OR_RETURN(Expr part,
+                           node.Bind("strided_slice", {x, PrimTuple(axis), PrimTuple(begin), PrimTuple(end)}));
+    const PrimExpr width = op::SimplifyDim(dims[2] * dims[4]);
+    INGOT_ASSIGN_OR_RETURN(part, node.Bind("reshape", {part, ShapeOf({dims[0], dims[1], width})}));
+    operands.push_back(std::move(part));
+  }
+  return operands;
+}
+
+// Returns queries, keys and values: three inputs, queries and both others in one, or all in the first one.
+Result<std::vector<Expr>> OperandsOfHeads(const NodeImporter& node) {
+  if (!node.HasInput(1) && !node.HasInput(2)) return Unjoined(node, 0, 3);
+  std::vector<Expr> in;
+  for (size_t i : {0, 1, 2}) {
+    if (i == 1 && !node.HasInput(2)) {
+      INGOT_ASSIGN_OR_RETURN(const std::vector<Expr> pair, Unjoined(node, 1, 2));
+      in.insert(in.end(), pair.begin(), pair.end());
+      return in;
+    }
+    INGOT_ASSIGN_OR_RETURN(Expr input, node.Input(i));
+    INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, i));
+    if (dims.size() != 3 && (dims.size() != 4 || i == 0)) {
+      return node.Invalid("an operand of rank " + std::to_string(dims.size()));
+    }
+    in.push_back(std::move(input));
+  }
+  return in;
+}
+
 // Inputs: queries, keys, values, a bias of all three, a mask, what is added to the scores, and the past.
 Outputs MultiHeadAttention(const NodeImporter& node) {
   INGOT_RETURN_IF_ERROR(CheckAttributes(node, {"mask_filter_value", "num_heads", "scale", "unidirectional"}));
   INGOT_RETURN_IF_ERROR(RefuseInput(node, 8, "past_sequence_length"));
   INGOT_RETURN_IF_ERROR(RefuseInput(node, 9, "cache_indirection"));
   INGOT_RETURN_IF_ERROR(RefuseOutput(node, 3, "qk"));
-  std::vector<Expr> in;
-  for (size_t i : {0, 1, 2}) {
-    if (!node.HasInput(i)) return node.Unsupported("queries, keys and values in one input");
-    INGOT_ASSIGN_OR_RETURN(Expr input, node.Input(i));
-    INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, i));
-    if (dims.size() != 3 && (dims.size() != 4 || i == 0)) {
-      return node.Unsupported("an operand of rank " + std::to_string(dims.size()));
-    }
-    in.push_back(std::move(input));
-  }
+  INGOT_ASSIGN_OR_RETURN(std::vector<Expr> in, OperandsOfHeads(node));
   HeadsCall call;
   INGOT_ASSIGN_OR_RETURN(call.query_heads, CheckedHeads(node, "num_heads"));
   call.key_heads = call.query_heads;
@@ -330,18 +443,25 @@ Result<Expr> Rotated(const NodeImporter& node, const Expr& x, int64_t heads, con
 Outputs GroupQueryAttention(const NodeImporter& node) {
   INGOT_RETURN_IF_ERROR(CheckAttributes(node, {"do_rotary", "kv_num_heads", "local_window_size", "num_heads",
                                                "rotary_interleaved", "scale", "smooth_softmax", "softcap"}));
-  INGOT_RETURN_IF_ERROR(RefuseUnless(node, "local_window_size", -1));
-  INGOT_RETURN_IF_ERROR(RefuseUnless(node, "smooth_softmax", 0));
-  constexpr const char* kRefused[] = {"head_sink",     "k_scale",       "v_scale",
-                                      "q_norm_weight", "k_norm_weight", "query_seqlens"};
-  for (size_t i = 0; i < std::size(kRefused); ++i) INGOT_RETURN_IF_ERROR(RefuseInput(node, 11 + i, kRefused[i]));
+  constexpr const char* kRefused[] = {"k_scale", "v_scale", "q_norm_weight", "k_norm_weight", "query_seqlens"};
+  for (size_t i = 0; i < std::size(kRefused); ++i) INGOT_RETURN_IF_ERROR(RefuseInput(node, 12 + i, kRefused[i]));
   INGOT_RETURN_IF_ERROR(RefuseOutput(node, 3, "output_qk"));
   HeadsCall call;
   INGOT_ASSIGN_OR_RETURN(call.query_heads, CheckedHeads(node, "num_heads"));
   INGOT_ASSIGN_OR_RETURN(call.key_heads, CheckedHeads(node, "kv_num_heads"));
   call.bias = 10;
   call.is_causal = true;
+  INGOT_ASSIGN_OR_RETURN(const int64_t window, node.Int("local_window_size", -1));
+  if (window < -1 || window == 0) return node.Invalid("local_window_size is " + std::to_string(window));
+  call.left = window == -1 ? -1 : window - 1;  // a query itself is one of its window
+  INGOT_ASSIGN_OR_RETURN(const int64_t is_smooth, node.Int("smooth_softmax", 0));
   INGOT_ASSIGN_OR_RETURN(call.query, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(call.sink, InputOrNull(node, 11));
+  if (call.sink != nullptr) INGOT_RETURN_IF_ERROR(StaticRankDims(node, 11).status());
+  if (call.sink == nullptr && is_smooth == 1) {
+    INGOT_ASSIGN_OR_RETURN(
+        call.sink, node.Bind("zeros", {ShapeOf({ir::Int64(call.query_heads)})}, {{"dtype", DTypeOf(call.query)}}));
+  }
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, 0));
   if (dims.size() != 3) return node.Invalid("expected queries of rank 3");
   if (node.HasInput(1)) {
