@@ -410,8 +410,12 @@ class Compilation {
   Result<int> List() {
     if (options_.list_ops) {
       for (const op::OpRow* row : op::AllOps()) std::cout << row->name << "  " << row->summary << "\n";
-      std::cout << "\noperators of ONNX that are imported\n";
-      for (const std::string& name : importer::ImportedOps()) std::cout << name << "\n";
+      std::cout << "\nwords for element types\n" << importer::ElementTypeWords();
+      std::cout << "\noperators of ONNX that are imported\noperator | versions | element types | limits\n";
+      for (const importer::OpForms& forms : importer::AllOpForms()) {
+        std::cout << forms.name << " | " << importer::TakenVersions(forms) << " | " << forms.types << " | "
+                  << forms.limits << "\n";
+      }
     }
     if (options_.list_passes) {
       for (const transform::Pass& pass : driver::AllPasses()) {

@@ -48,7 +48,8 @@ struct UnchangedSince {
 constexpr UnchangedSince kUnchanged[] = {
     {1,
      " ArgMax ArgMin Constant Conv ConvTranspose DepthToSpace Flatten Gather GlobalAveragePool GlobalMaxPool Hardmax "
-     "Identity If LRN LogSoftmax Loop LpNormalization MatMul MaxPool Not RandomNormal RandomNormalLike RandomUniform "
+     "Identity If LRN LogSoftmax Loop LpNormalization MatMul MaxPool MaxRoiPool Not RandomNormal RandomNormalLike "
+     "RandomUniform "
      "RandomUniformLike ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd "
      "ReduceSum ReduceSumSquare Shape Size Slice Softmax Softplus Softsign SpaceToDepth Squeeze TopK Transpose "
      "Unsqueeze "},
@@ -60,17 +61,22 @@ constexpr UnchangedSince kUnchanged[] = {
      "Relu Selu Sigmoid Sqrt Sum Tanh Tile "},
 };
 
-bool HasMeaningOfOpset7(const std::string& op_type, int64_t opset) {
-  return std::ranges::any_of(kUnchanged, [&](const UnchangedSince& row) {
-    return row.opset <= opset && row.operators.find(" " + op_type + " ") != std::string_view::npos;
-  });
+}  // namespace
+
+int64_t FirstOpsetOf(std::string_view op_type) {
+  const std::string word = " " + std::string(op_type) + " ";
+  const auto found = std::ranges::find_if(
+      kUnchanged, [&](const UnchangedSince& row) { return row.operators.find(word) != std::string_view::npos; });
+  return found == std::end(kUnchanged) ? kMinOpset : found->opset;
 }
+
+namespace {
 
 // Returns an operator of the graph, or of a graph inside of it, that means something else there than in opset 7; none
 // if there is none.
 std::optional<std::string> OlderOperator(const OnnxGraph& graph, int64_t opset) {
   for (const OnnxNode& node : graph.nodes) {
-    if (node.domain.empty() && !HasMeaningOfOpset7(node.op_type, opset)) return node.op_type;
+    if (node.domain.empty() && FirstOpsetOf(node.op_type) > opset) return node.op_type;
     for (const OnnxAttribute& attribute : node.attributes) {
       const auto* inner = std::get_if<std::shared_ptr<const OnnxGraph>>(&attribute.value);
       if (inner == nullptr) continue;

@@ -2,7 +2,9 @@
 // and the nodes that are not supported.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compiler/importer/onnx.h"
@@ -30,6 +32,8 @@ class ReportBuilder {
   SupportReport report_;
 };
 
+// Returns the opset, from kMinOpset down, since which an operator of ONNX's own domain means what it meant in kMinOpset.
+int64_t FirstOpsetOf(std::string_view op_type);
 // Prints a type such as "float32[batch, 3]", as far as it is known.
 std::string TypeText(const ir::Type& type);
 // Returns how messages about a node begin.

@@ -1,4 +1,4 @@
-"""Pictures: Resize and Upsample with all their modes, GridSample, AffineGrid, RoiAlign."""
+"""Pictures: Resize and Upsample with all their modes, GridSample, AffineGrid, RoiAlign, MaxRoiPool."""
 import numpy as np
 
 from registry import generates
@@ -121,3 +121,16 @@ def roi_align(g):
            output_height=g.choice([None, 2, 3]), output_width=g.choice([None, 2]),
            sampling_ratio=g.choice([None, 0, 2]), spatial_scale=g.choice([None, 0.5]),
            coordinate_transformation_mode=g.choice(modes))
+
+
+@generates("MaxRoiPool")
+def max_roi_pool(g):
+    v = g.pick((F32,), rank=4, test=lambda v: v.full and v.finite and isinstance(v.dims()[0], int),
+               make=lambda: [2, 3, g.choice([8, "S"]), 9], wild=False)
+    count, scale = g.choice([1, 3]), g.choice([None, 0.5, 2.0])
+    low = g.rng.integers(0, 4, [count, 2])
+    # (Corners at whole places and halves of even ones: which way a half is rounded is left open.)
+    corners = np.concatenate([low, low + g.rng.integers(0, 6, [count, 2])], 1) * 2
+    boxes = np.concatenate([g.rng.integers(0, v.dims()[0], [count, 1]), corners], 1)
+    g.emit("MaxRoiPool", [v, g.constant(boxes, F32)], pooled_shape=[g.choice([1, 2, 3]), g.choice([1, 2, 5])],
+           spatial_scale=scale)

@@ -158,7 +158,7 @@ def fuzz_here(seed):
 def listed_operators(bin_dir):
     """The operators that vm-compile imports."""
     text = subprocess.run([bin_dir / "vm-compile", "--list-ops"], capture_output=True, text=True, check=True).stdout
-    return set(text.split("operators of ONNX that are imported\n")[1].split())
+    return {line.split(" | ")[0] for line in text.split("operators of ONNX that are imported\n")[1].splitlines()[1:]}
 
 
 def attributes_of(op_type):

@@ -1,6 +1,8 @@
 // Operators of object detection.
 #include "compiler/importer/ops/families.h"
 #include "compiler/importer/ops/util.h"
+#include "compiler/script/composite_operators.h"
+#include "runtime/check.h"
 
 namespace ingot::importer {
 namespace {
@@ -30,7 +32,29 @@ Outputs RoiAlign(const NodeImporter& node) {
                         {"mode", mode}}));
 }
 
+// The greatest element of each bin of a box [batch, x1, y1, x2, y2]: it is composed as TVM's operator is.
+Outputs MaxRoiPool(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(const Expr images, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const Expr boxes, node.Input(1));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, 0));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> own, StaticRankDims(node, 1));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> pooled, node.Ints("pooled_shape", {}, 2));
+  INGOT_ASSIGN_OR_RETURN(const double scale, node.Float("spatial_scale", 1));
+  constexpr int64_t kMostBins = 1 << 16;
+  for (const int64_t bins : pooled) {
+    if (bins < 1 || bins > kMostBins) return node.Invalid("pooled_shape has " + std::to_string(bins));
+  }
+  if (dims.size() != 4 || own.size() != 2) return node.Invalid("expected images of rank 4 and boxes of rank 2");
+  const Expr rows = WithDims(node, boxes, {own[0], ir::Int64(5)});
+  const script::CompositeOperator* composite = script::FindComposite("vision.roi_pool");
+  INGOT_CHECK(composite != nullptr, "the list of composed operators lacks one");
+  return One(composite->compose(
+      {images, rows}, {{"pooled_size", AttrValue::Ints(pooled)}, {"spatial_scale", scale}, {"layout", "NCHW"}},
+      [&](Expr value) { return node.BindValue(std::move(value), "part"); }));
+}
+
 constexpr OnnxOpRow kVisionRows[] = {
+    {"MaxRoiPool", nullptr, MaxRoiPool},
     {"RoiAlign", nullptr, RoiAlign},
 };
 

@@ -97,6 +97,19 @@ TEST_CASE("the list of imported operators is ordered, and holds those of every t
   }
 }
 
+TEST_CASE("what is taken of each imported operator is listed, and of no other") {
+  std::vector<std::string> listed;
+  for (const OpForms& forms : AllOpForms()) listed.emplace_back(forms.name);
+  CHECK(listed == ImportedOps());
+  REQUIRE(FindOpForms("Abs") != nullptr);
+  CHECK(TakenVersions(*FindOpForms("Abs")) == "6 to 28");  // another meaning before
+  CHECK(TakenVersions(*FindOpForms("MatMul")) == "1 to 28");
+  CHECK(TakenVersions(*FindOpForms("Gelu")) == "20 to 28");  // new then
+  CHECK(TakenVersions(*FindOpForms("ai.onnx.ml.LabelEncoder")) == "1 to 5");
+  CHECK(TakenVersions(*FindOpForms("com.microsoft.Gelu")) == "1");
+  CHECK(FindOpForms("NoSuchOp") == nullptr);
+}
+
 TEST_CASE("the weights are not copied, and calls know their node") {
   const SharedBytes file = ReadModel(golden::TestDirectory() + "/data/digits.onnx");
   Result<ImportResult> result = ImportOnnx(file, "digits.onnx");
