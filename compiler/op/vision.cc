@@ -13,8 +13,9 @@
 namespace ingot::op {
 namespace {
 
-// ---- vision.roi_align: every box is cut into pooled_size bins; a bin is the mean (or the greatest part) of
-// sample_ratio^2 places, each interpolated between its four neighbours; a ratio of 0 stands for as many places along an
+// ---- vision.roi_align: every box is cut into pooled_size bins; a bin is the mean of sample_ratio^2 places, each
+// interpolated between its four neighbours, the greatest of these places (mode "max_place", as TVM has it), or the
+// greatest part that a neighbour has in one of them (mode "max", as ONNX has it); a ratio of 0 stands for as many places along an
 // axis as the bin is elements long, rounded up. Places beyond the image by more than one count as 0. (He et al. 2017;
 // ONNX RoiAlign.)
 struct RoiCall {
@@ -23,10 +24,15 @@ struct RoiCall {
   double scale;
   bool aligned;  // boxes are moved by half an element; otherwise they are at least one element long
   bool is_max;
+  bool takes_parts;  // the greatest is that of the parts of places
 };
 Result<RoiCall> ReadRoi(const ir::Call& call) {
-  RoiCall roi{call->attrs.GetInts("pooled_size"), call->attrs.GetInt("sample_ratio"),
-              call->attrs.GetFloat("spatial_scale"), call->attrs.GetBool("aligned"), false};
+  RoiCall roi{call->attrs.GetInts("pooled_size"),
+              call->attrs.GetInt("sample_ratio"),
+              call->attrs.GetFloat("spatial_scale"),
+              call->attrs.GetBool("aligned"),
+              false,
+              false};
   if (roi.pooled.size() != 2 || roi.pooled[0] < 1 || roi.pooled[1] < 1) {
     return OpError(call, "pooled_size: expected two positive integers");
   }
@@ -34,8 +40,11 @@ Result<RoiCall> ReadRoi(const ir::Call& call) {
     return OpError(call, "sample_ratio: expected an integer >= 0, got " + std::to_string(roi.samples));
   }
   const std::string& mode = call->attrs.GetString("mode");
-  if (mode != "avg" && mode != "max") return OpError(call, "mode: expected avg or max, got \"" + mode + "\"");
-  roi.is_max = mode == "max";
+  if (mode != "avg" && mode != "max" && mode != "max_place") {
+    return OpError(call, "mode: expected avg, max or max_place, got \"" + mode + "\"");
+  }
+  roi.is_max = mode != "avg";
+  roi.takes_parts = mode == "max";
   return roi;
 }
 
@@ -106,7 +115,7 @@ Result<std::vector<ReferenceTensor>> ReferenceRoiAlign(const ir::Call& call, std
         most = std::max(most, term);
       }
       sum += value;
-      greatest = std::max(greatest, most);
+      greatest = std::max(greatest, roi.takes_parts ? most : value);
     });
     const int64_t count = samples[0] * samples[1];
     if (count == 0) greatest = 0;
@@ -161,7 +170,7 @@ PrimExpr SampleImage(const RoiCall& roi, const Dims& dims, const PrimExpr& wante
     const PrimExpr one = Number(wide, 1);
     const PrimExpr weight = (below ? fraction[0] : one - fraction[0]) * (right ? fraction[1] : one - fraction[1]);
     const PrimExpr term = weight * ir::Cast(wide, load(image, below ? high[0] : low[0], right ? high[1] : low[1]));
-    value = part == 0 ? term : roi.is_max ? ir::Max(value, term) : value + term;
+    value = part == 0 ? term : roi.takes_parts ? ir::Max(value, term) : value + term;
   }
   return ir::Select(is_inside, value, Number(wide, 0));
 }

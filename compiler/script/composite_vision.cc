@@ -127,14 +127,24 @@ Result<Expr> ComposeRoiAlign(const CompositeArgs& args, const Attrs& attrs, cons
   bool is_last = false;
   if (!ReadLayout(m, attrs.GetString("layout"), &is_last)) return m.Take(nullptr);
   const Expr batch = m.Cast(m.Reshape(m.Slice(args[1], 1, Int64(0), Int64(1)), {Int64(-1)}), DataType::Int(64));
-  const Expr boxes = m.Slice(args[1], 1, Int64(1), Int64(5));
+  // TVM's aligned boxes may be shorter than one element, as here, but they are not moved by half of one; and its
+  // greatest place is the interpolated one.
+  Expr boxes = m.Slice(args[1], 1, Int64(1), Int64(5));
+  const bool aligned = attrs.GetBool("aligned");
+  if (aligned) {
+    const DataType dtype = m.DType(args[1]);
+    boxes = m("multiply", {boxes, m.Number(*attrs.Find("spatial_scale")->get<double>(), dtype)});
+    boxes = m("add", {boxes, m.Number(0.5, dtype)});
+  }
+  const AttrValue scale = aligned ? AttrValue(1.0) : *attrs.Find("spatial_scale");
+  const std::string& mode = attrs.GetString("mode");
   const int64_t samples = std::max<int64_t>(attrs.GetInt("sample_ratio"), 0);
   const Expr pooled = m("vision.roi_align", {ChannelsFirst(m, args[0], is_last), boxes, batch},
                         {{"pooled_size", AttrValue::Ints(PooledSize(m, attrs))},
-                         {"spatial_scale", *attrs.Find("spatial_scale")},
+                         {"spatial_scale", scale},
                          {"sample_ratio", samples},
-                         {"aligned", *attrs.Find("aligned")},
-                         {"mode", *attrs.Find("mode")}});
+                         {"aligned", aligned},
+                         {"mode", mode == "max" ? "max_place" : mode}});
   return m.Take(ChannelsLast(m, pooled, is_last));
 }
 

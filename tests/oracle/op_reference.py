@@ -417,10 +417,15 @@ def pairwise_coupling(c, x):
 
 
 def roi_align(c, x):
-    """ONNX's reference evaluation."""
+    """ONNX's reference evaluation. The greatest place of a bin: of as many bins of one place."""
     a = c["attrs"]
     if x[1].size == 0:
         return np.zeros(c["outputs"][0]["dims"], np.float32)
+    if a["mode"] == "max_place":
+        n, (h, w) = a["sample_ratio"], a["pooled_size"]
+        alone = {**c, "attrs": {**a, "mode": "avg", "sample_ratio": 1, "pooled_size": [h * n, w * n]}}
+        places = roi_align(alone, x)
+        return places.reshape(*places.shape[:2], h, n, w, n).max(axis=(3, 5))
     node = helper.make_node(
         "RoiAlign",
         ["x", "rois", "batch"],

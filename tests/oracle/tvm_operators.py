@@ -590,6 +590,7 @@ row(
     ),
     lambda v: R.vision.roi_align(v((1, 8, 8, 2)), v((3, 5), "float32", 0, 0.9), (3, 3), 0.5, 2, True, "NHWC"),
     lambda v: R.vision.roi_align(v((1, 2, 8, 8)), v((3, 5), "float32", 0, 0.9), 2, 4.0, 2, False, "NCHW", "max"),
+    lambda v: R.vision.roi_align(v((1, 2, 8, 8)), v((3, 5), "float32", 0, 0.9), 2, 8.0, 3, True, "NCHW", "max"),
 )
 row(
     "roi_pool",

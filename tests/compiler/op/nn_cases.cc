@@ -498,6 +498,8 @@ void VisionCases(CaseBuilder& b) {
   for (DataType dtype : FindOp("vision.roi_align")->cases.dtypes) align(dtype.ToString(), bins, dtype);
   align("aligned", bins.With("aligned", true));
   align("max", bins.With("mode", "max"));
+  align("max_place", bins.With("mode", "max_place"));
+  align("max_place_aligned", bins.With("mode", "max_place").With("aligned", true));
   align("one_sample", {{"pooled_size", Ints({1, 1})}, {"sample_ratio", 1}});
   const Attrs adaptive = bins.With("sample_ratio", 0);
   align("adaptive", adaptive);
