@@ -1,14 +1,15 @@
-"""What `vm-compile --list-ops` says of ONNX's operators is true: the element types that it lists for each type parameter
-of an operator are those that are taken, and all others that ONNX (or ONNX Runtime, of its own domain) allows are refused.
+"""What `vm-compile --list-ops` says of ONNX's operators is true: the element types that it lists for each type
+parameter of an operator are those that are taken, and all others that ONNX (or ONNX Runtime, of its own domain) allows
+are refused.
 
 usage: listed_ops.py BIN_DIR [--only REGEX] [--part N] [--compile] [--update]
 
-An operator's forms are those of ONNX's own node cases and of the fuzzer's generators; each is asked for again with other
-element types, by models of all of them for --check. A type is taken if any form with it is. --part N: every N-th operator
-alone, from one on that the commit's hash chooses (all of them where INGOT_LONG_TESTS is set); --compile: what is taken
-compiles, too. --update writes what was found into the table, compiler/importer/op_forms.def, where it keeps the limits,
-and the list as it is built into OPERATORS.md. Exit code 1: the list or the page is false; 77 (skipped) without numpy,
-onnx and onnxruntime."""
+An operator's forms are those of ONNX's own node cases and of the fuzzer's generators; each is asked for again with
+other element types, by models of all of them for --check. A type is taken if any form with it is. --part N: every N-th
+operator alone, from one on that the commit's hash chooses (all of them where INGOT_LONG_TESTS is set); --compile: what
+is taken compiles, too. --update writes what was found into the table, compiler/importer/op_forms.def, where it keeps
+the limits, and the list as it is built into OPERATORS.md. Exit code 1: the list or the page is false; 77 (skipped)
+without numpy, onnx and onnxruntime."""
 import argparse, collections, multiprocessing.pool, os, pathlib, pickle, re, sys, tempfile, warnings
 
 sys.path.insert(1, str(pathlib.Path(__file__).resolve().parent.parent / "fuzz"))
@@ -285,7 +286,8 @@ class Prober:
             made = self.tool("vm-compile", "--check", folder / "m.onnx")
             if made.returncode == 0:
                 break
-            named = {int(n) for n in re.findall(r'(?:node "probe|(?:input|tensor) "p)(\d+)[._]', made.stderr + made.stdout)}
+            said = made.stderr + made.stdout
+            named = {int(n) for n in re.findall(r'(?:node "probe|(?:input|tensor) "p)(\d+)[._]', said)}
             if not named:
                 raise RuntimeError(made.stderr[-300:] or f"exit code {made.returncode}")
             refused |= named
@@ -315,7 +317,6 @@ class Prober:
             # Few forms, of as many inputs as there are.
             models.sort(key=lambda m: -len([n for n in m.graph.node[0].input if n]))
             chosen = models[:FORMS_PER_OPERATOR // 2] + models[FORMS_PER_OPERATOR // 2:][::-1][:FORMS_PER_OPERATOR // 2]
-            chosen = chosen[:1] if self.compiles else chosen
             result = {}
             for parameter, allowed in parameters.items():
                 probes = [(element, with_elements(model, parameter, element, self.schemas, together))

@@ -49,8 +49,8 @@ REFUSED = [
                                               activation="Erf")),
     ('the activation "Gelu"', lambda: model_of("FusedConv", {"x": matrix(1, 2, 5, 5), "w": matrix(4, 2, 3, 3)},
                                                activation="Gelu")),
-    ("ceil_mode beside count_include_pad", lambda: model_of("QLinearAveragePool", {
-        "x": (U8, [1, 2, 5, 5]), "s": (F32, []), "z": (U8, []), "t": (F32, []), "u": (U8, [])}, kernel_shape=[2, 2],
+    ("ceil_mode beside count_include_pad over a symbolic dimension", lambda: model_of("QLinearAveragePool", {
+        "x": (U8, [1, 2, 5, "W"]), "s": (F32, []), "z": (U8, []), "t": (F32, []), "u": (U8, [])}, kernel_shape=[2, 2],
         ceil_mode=1, count_include_pad=1)),
     ("inv_std_var", lambda: model_of("SkipLayerNormalization", {n: matrix(*d) for n, d in {
         "x": (1, 2, 4), "s": (1, 2, 4), "g": (4,)}.items()}, ["y", "", "d"])),
@@ -100,7 +100,8 @@ def free(name, array, is_free=True):
 def attention_with(mask):
     given = {"x": normal(0, 2, 4, 6), "m": np.array(mask, np.int32)}
     x, m = [free("B", given[n], len(mask) == 2) for n in "xm"]  # (how long a mask is tells what it says)
-    return model_of("Attention", {"x": x, "w": None, "b": None, "m": m}, constants={"w": normal(1, 6, 24), "b": normal(2, 24)}, num_heads=2), given
+    constants = {"w": normal(1, 6, 24), "b": normal(2, 24)}
+    return model_of("Attention", {"x": x, "w": None, "b": None, "m": m}, constants=constants, num_heads=2), given
 
 
 def heads_with(mask):
@@ -121,20 +122,34 @@ def groups_with(sink=False, past=0, length=5, bias=False, **attributes):
     given["l"] = np.full(2, past + length - 1, np.int32)
     constants = {"t": np.array(past + length, np.int32)} | ({"s": normal(5, 4)} if sink else {})
     order = ["q", "k", "v", "pk", "pv", "l", "t", "c", "d", "p", "e", "s"]
-    return model_of("GroupQueryAttention", {n: free("B", given[n], len(given[n]) == 2) if n in given else None
-                                             for n in order}, ["y", "kk", "vv"], constants, num_heads=4, kv_num_heads=2, **attributes), given
+    inputs = {n: free("B", given[n], len(given[n]) == 2) if n in given else None for n in order}
+    return model_of("GroupQueryAttention", inputs, ["y", "kk", "vv"], constants, num_heads=4, kv_num_heads=2,
+                    **attributes), given
 
 
 def boxes():
     """The greatest of each bin of boxes, which ONNX has in its own domain."""
-    given = {"x": normal(0, 2, 3, 9, 11), "r": np.array([[0, 0, 0, 10, 8], [1, 2, 3, 7, 4], [1, 9, 1, 3, 1]], np.float32)}
+    rows = [[0, 0, 0, 10, 8], [1, 2, 3, 7, 4], [1, 9, 1, 3, 1]]
+    given = {"x": normal(0, 2, 3, 9, 11), "r": np.array(rows, np.float32)}
     model = model_of("MaxRoiPool", {n: free(n, a) for n, a in given.items()}, pooled_shape=[3, 2], spatial_scale=0.75)
     model.graph.node[0].domain = ""
     return model, given
 
 
+def pools(last, pads):
+    """Windows that reach beyond the padding, and count what they have there."""
+    rng = np.random.default_rng(7)
+    given = {"x": rng.integers(0, 256, [2, 8, 7, 3] if last else [2, 3, 8, 7]).astype(np.uint8)}
+    constants = {"s": np.float32(0.1), "z": np.uint8(3), "t": np.float32(0.08), "u": np.uint8(10)}
+    return model_of("QLinearAveragePool", {"x": (U8, ["N", *given["x"].shape[1:]])} | dict.fromkeys(constants),
+                    constants=constants, channels_last=last, kernel_shape=[3, 2], strides=[3, 2], ceil_mode=1,
+                    count_include_pad=1, **pads), given
+
+
 # What ONNX Runtime gives for the same.
 SAME = [
+    *((f"QLinearAveragePool {last} {pads}", lambda last=last, pads=pads: pools(last, pads))
+      for last in (0, 1) for pads in ({}, {"pads": [1, 1, 2, 0]})),
     *((f"Attention, mask of {name}", lambda mask=mask: attention_with(mask)) for name, mask in MASKS.items()),
     *((f"MultiHeadAttention, mask of {name}", lambda mask=mask: heads_with(mask)) for name, mask in MASKS.items()
       if name != "ends and beginnings"),  # (ONNX Runtime refuses it there)
@@ -180,7 +195,8 @@ class MicrosoftOps(unittest.TestCase):
                 session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
                 got = self.run_model(model, given)
                 for output, expected in zip(session.get_outputs(), session.run(None, given)):
-                    np.testing.assert_allclose(got[output.name], expected, rtol=1e-4, atol=1e-5)
+                    np.testing.assert_allclose(got[output.name], expected, rtol=1e-4, atol=1e-5,
+                                               err_msg=name)
 
     def test_operands_of_heads_in_one_tensor(self):
         """ONNX Runtime has them on GPUs alone: the same as three operands."""

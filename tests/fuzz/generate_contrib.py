@@ -204,10 +204,11 @@ def qlinear_pool(g):
         return g.emit(MS + "QLinearGlobalAveragePool", [*x, *y], channels_last=last)
     pads = [g.choice([0, 1]) for _ in range(4)] if g.coin() else None
     counts = g.choice([None, 0, 1])
+    ceil = g.choice([None, 0, 1]) if not counts or w == 8 else None
     return g.emit(MS + "QLinearAveragePool", [*x, *y], channels_last=last, kernel_shape=[2, g.choice([1, 2])],
                   strides=g.choice([None, [1, 2]]), pads=pads, count_include_pad=counts,
-                  ceil_mode=None if counts else g.choice([None, 0, 1]),
-                  auto_pad=g.choice(["NOTSET", "SAME_UPPER", "VALID"]) if pads is None else None)
+                  ceil_mode=ceil,
+                  auto_pad=None if pads or counts and ceil else g.choice(["NOTSET", "SAME_UPPER", "VALID"]))
 
 
 @microsoft("DynamicQuantizeLSTM", weight=2)

@@ -1,6 +1,8 @@
 // com.microsoft's quantised operators, which onnxruntime.quantization writes: products of integers of which the result
 // is a float, and operators between a DequantizeLinear and a QuantizeLinear. An LSTM of quantised weights multiplies
 // weights that are dequantised: its states are not rounded to eight bits at each step, as they are in ONNX Runtime.
+#include <algorithm>
+
 #include "compiler/importer/ops/contrib.h"
 #include "compiler/importer/ops/families.h"
 
@@ -182,6 +184,39 @@ Result<Expr> MoveChannels(const NodeImporter& node, const Expr& x, bool to_front
   return node.Bind("permute_dims", {x}, {{"axes", AttrValue::Ints(axes)}});
 }
 
+// Where windows count what they have beyond the padding, too, which AveragePool does not: the data with zeros as far as
+// the last window reaches, and the attributes of a pool over it. x has its channels on axis 1.
+Result<Expr> PaddedForWindows(const NodeImporter& node, const Expr& x, Attributes* attributes) {
+  const std::vector<PrimExpr> dims = DimsOf(x);
+  const int64_t spatial = std::ssize(dims) - 2;
+  INGOT_ASSIGN_OR_RETURN(const std::string auto_pad, node.String("auto_pad", "NOTSET"));
+  if (auto_pad != "NOTSET") return node.Unsupported("ceil_mode and count_include_pad beside auto_pad");
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> kernel, node.Ints("kernel_shape", {}, spatial));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> strides,
+                         node.Ints("strides", std::vector<int64_t>(static_cast<size_t>(spatial), 1), spatial));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> pads,
+                         node.Ints("pads", std::vector<int64_t>(2 * static_cast<size_t>(spatial), 0), 2 * spatial));
+  std::vector<int64_t> widths = {0, 0, 0, 0};
+  for (size_t i = 0; i < kernel.size(); ++i) {
+    const auto length = ir::AsConstInt(dims[i + 2]);
+    if (!length) return node.Unsupported("ceil_mode beside count_include_pad over a symbolic dimension");
+    constexpr int64_t kMost = int64_t{1} << 31;
+    const int64_t k = kernel[i], stride = strides[i], before = pads[i], after = pads[i + kernel.size()];
+    const auto fits = [](int64_t value, int64_t least) { return value >= least && value <= kMost; };
+    if (!fits(k, 1) || !fits(stride, 1) || !fits(before, 0) || !fits(after, 0)) {
+      return node.Invalid("kernel_shape, strides or pads are no lengths");
+    }
+    const int64_t room = *length + before + after - k;
+    if (room < 0) return node.Invalid("a window that is longer than the data");
+    int64_t steps = (room + stride - 1) / stride;
+    if (steps * stride >= *length + before) --steps;  // a window begins in the data or before it
+    widths.insert(widths.end(), {before, after + std::max<int64_t>(steps * stride - room, 0)});
+  }
+  *attributes = Copied(node, {"kernel_shape", "strides"});
+  return node.Bind("nn.pad", {x},
+                   {{"pad_width", AttrValue::Ints(widths)}, {"pad_value", 0.0}, {"pad_mode", "constant"}});
+}
+
 template <const auto& kOp, bool sums_first>
 Outputs QLinearPool(const NodeImporter& node) {
   INGOT_RETURN_IF_ERROR(CheckAttributes(
@@ -189,16 +224,17 @@ Outputs QLinearPool(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const int64_t channels_last, node.Int("channels_last", 0));
   INGOT_ASSIGN_OR_RETURN(const int64_t ceil_mode, node.Int("ceil_mode", 0));
   INGOT_ASSIGN_OR_RETURN(const int64_t counts_padding, node.Int("count_include_pad", 0));
-  // ONNX Runtime counts what a window has beyond the padding here, which AveragePool does not.
-  if (ceil_mode != 0 && counts_padding != 0) return node.Unsupported("ceil_mode beside count_include_pad");
   INGOT_RETURN_IF_ERROR(StaticRankDims(node, 0).status());
   INGOT_ASSIGN_OR_RETURN(Expr x, Dequantised(node, 0));
   if (channels_last != 0) {
     INGOT_ASSIGN_OR_RETURN(x, MoveChannels(node, x, true));
   }
-  INGOT_ASSIGN_OR_RETURN(
-      Expr y, Apply(node, kOp, {x},
-                    Copied(node, {"auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides"})));
+  Attributes attributes =
+      Copied(node, {"auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides"});
+  if (sums_first && ceil_mode != 0 && counts_padding != 0) {
+    INGOT_ASSIGN_OR_RETURN(x, PaddedForWindows(node, x, &attributes));
+  }
+  INGOT_ASSIGN_OR_RETURN(Expr y, Apply(node, kOp, {x}, std::move(attributes)));
   if (channels_last != 0) {
     INGOT_ASSIGN_OR_RETURN(y, MoveChannels(node, y, false));
   }
