@@ -2,7 +2,9 @@
 //   Before: parameters of tensor functions may have dims that are long formulas of symbols.
 //   After:  a dim whose formula would take more than about half of the steps that a formula of the file has is a symbol,
 //           which the parameter's shape binds, and so are the extents that were this formula. Callers compute its value
-//           from their argument's type, in as many formulas as it takes.
+//           from their argument's type, in as many formulas as it takes. So is a dim with a choice, as a broadcast of unknown
+//           lengths has it: no rule learns anything from it, and every size that it is part of is long. It is a symbol
+//           wherever it stands.
 //   Last, because fusion compares the formulas.
 #include <unordered_map>
 #include <utility>
@@ -34,7 +36,22 @@ bool IsLongDim(const PrimExpr& dim) {
   return counter.count > kMostNodes;
 }
 
-// Replaces formulas by their symbols where they are extents: of buffers, loops and iteration variables.
+// Whether a choice is part of the formula.
+bool HasChoice(const PrimExpr& dim) {
+  struct Finder : ir::PrimVisitor {
+    void VisitPrim(const PrimExpr& expr) override {
+      found |= expr->kind == ir::PrimKind::kSelect;
+      if (!found) ir::PrimVisitor::VisitPrim(expr);
+    }
+    bool found = false;
+  };
+  Finder finder;
+  finder.VisitPrim(dim);
+  return finder.found;
+}
+
+// Replaces formulas by their symbols where they are extents: of buffers, loops and iteration variables; choices, too,
+// where they are parts of other formulas.
 class DimNamer : public ir::StmtMutator {
  public:
   void Name(const PrimExpr& dim) {
@@ -50,7 +67,8 @@ class DimNamer : public ir::StmtMutator {
     ir::BufferNode copy = *buffer;
     bool is_changed = false;
     for (PrimExpr& dim : copy.shape) {
-      const PrimExpr named = SymbolOr(dim);
+      PrimExpr named = SymbolOr(dim);
+      if (named.same_as(dim)) named = MutatePrim(dim);
       is_changed |= !named.same_as(dim);
       dim = named;
     }
@@ -59,6 +77,10 @@ class DimNamer : public ir::StmtMutator {
 
  protected:
   using StmtMutator::Mutate;
+  PrimExpr MutatePrim(const PrimExpr& expr) override {
+    const PrimExpr named = HasChoice(expr) ? SymbolOr(expr) : expr;
+    return named.same_as(expr) ? StmtMutator::MutatePrim(expr) : named;
+  }
   ir::Stmt Mutate(const ir::Ref<ir::ForNode>& loop) override {
     const ir::Stmt mutated = StmtMutator::Mutate(loop);
     const PrimExpr extent = SymbolOr(loop->extent);
@@ -81,7 +103,7 @@ class DimNamer : public ir::StmtMutator {
 
  private:
   PrimExpr SymbolOr(const PrimExpr& extent) const {
-    if (!IsLongDim(extent)) return extent;
+    if (!HasChoice(extent) && !IsLongDim(extent)) return extent;
     const auto [begin, end] = symbols_.equal_range(ir::IdentityHash(extent));
     for (auto it = begin; it != end; ++it) {
       if (ir::StructuralEqual(it->second.first, extent)) return it->second.second;
@@ -104,7 +126,7 @@ Result<ir::IRModule> NameLongDims(ir::IRModule module, PassContext&) {
     for (const ir::PrimFuncParam& param : function->params) {
       if (param.buffer == nullptr) continue;
       for (const PrimExpr& dim : param.buffer->shape) {
-        if (IsLongDim(dim)) namer.Name(dim);
+        if (HasChoice(dim) || IsLongDim(dim)) namer.Name(dim);
       }
     }
     if (namer.empty()) continue;
