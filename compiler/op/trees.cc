@@ -1,6 +1,7 @@
 // Decision trees: the leaf of each tree that each row of features reaches.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "compiler/op/build.h"
 #include "compiler/op/families.h"
@@ -74,35 +75,58 @@ Result<std::vector<ReferenceTensor>> ReferenceTreeLeaves(const ir::Call& call,
   return OneReference(std::move(out));
 }
 
+// Several trees of a row are walked at a time: each step of a walk waits for the loads of the one before. A walk that has
+// reached its leaf stays there until the others have.
+constexpr int64_t kWalks = 8;
+
 Statements DefineTreeLeaves(const TeArgs& args, const Buffers& inputs, const Buffers& outputs) {
   const DataType index = DataType::Int(64);
   const PrimExpr zero = ir::Int64(0), one = ir::Int64(1);
   const PrimExpr last_node = inputs[kTreeFeatures]->shape[0] - one;
   const PrimExpr last_column = inputs[kTreeData]->shape[1] - one;
   const PrimExpr depth = ir::Int64(args.call()->attrs.GetInt("depth"));
-  const Buffer node = ir::MakeBuffer("node", index, {one}, "local");
+  const PrimExpr rows = outputs[0]->shape[0], trees = outputs[0]->shape[1];
+  const int64_t walks = std::clamp<int64_t>(ir::AsConstInt(trees).value_or(kWalks), 1, kWalks);
+  const Buffer nodes = ir::MakeBuffer("node", index, {ir::Int64(walks)}, "local");
   const Buffer step = ir::MakeBuffer("step", index, {one}, "local");
   const Places first = {zero};
   const auto wide = [&](const PrimExpr& x) { return ir::Cast(index, x); };
+  const auto for_walks = [&](const std::function<Stmt(const Places& walk)>& body) {
+    std::vector<Stmt> stmts;
+    for (int64_t walk = 0; walk < walks; ++walk) stmts.push_back(body({ir::Int64(walk)}));
+    return ir::MakeSeq(std::move(stmts));
+  };
   const Stmt nest = SpatialNest(
-      "tree_leaves", outputs[0]->shape,
+      "tree_leaves", {rows, SimplifyDim(ir::FloorDiv(trees + (walks - 1), ir::Int64(walks)))},
       [&](const Places& i) {
-        const Stmt walk = Let("at", ir::Min(Load(node, first), last_node), [&](const PrimExpr& at) {
-          const PrimExpr column = ir::Max(ir::Min(wide(Load(inputs[kTreeFeatures], {at})), last_column), zero);
-          return Let("x", Load(inputs[kTreeData], {i[0], column}), [&](const PrimExpr& x) {
-            const PrimExpr is_yes = x <= Load(inputs[kTreeThresholds], {at});
-            const PrimExpr which = ir::Select(is_yes, zero, ir::Select(IsNan(x), ir::Int64(2), one));
-            return ir::MakeSeq({Store(node, wide(Load(inputs[kTreeChildren], {at, which})), first),
-                                Store(step, Load(step, first) + one, first)});
+        const auto tree_of = [&](const Places& walk) { return i[1] * walks + walk[0]; };
+        const Stmt start = for_walks([&](const Places& walk) {
+          return Store(nodes, wide(Load(inputs[kTreeRoots], {ir::Min(tree_of(walk), trees - one)})), walk);
+        });
+        const Stmt onward = for_walks([&](const Places& walk) {
+          const PrimExpr node = Load(nodes, walk);
+          return Let("at", ir::Max(ir::Min(node, last_node), zero), [&](const PrimExpr& at) {
+            const PrimExpr column = ir::Max(ir::Min(wide(Load(inputs[kTreeFeatures], {at})), last_column), zero);
+            return Let("x", Load(inputs[kTreeData], {i[0], column}), [&](const PrimExpr& x) {
+              const PrimExpr is_yes = x <= Load(inputs[kTreeThresholds], {at});
+              const PrimExpr which = ir::Select(is_yes, zero, ir::Select(IsNan(x), ir::Int64(2), one));
+              const PrimExpr child = wide(Load(inputs[kTreeChildren], {at, which}));
+              return Store(nodes, ir::Select(node < zero, node, child), walk);
+            });
           });
         });
-        const PrimExpr going = ir::And(Load(node, first) >= zero, Load(step, first) < depth);
-        const PrimExpr reached = Load(node, first);
-        const PrimExpr leaf = ir::Select(reached < zero, ir::Int64(-1) - reached, zero);
-        return ir::MakeSeq({Store(node, wide(Load(inputs[kTreeRoots], {i[1]})), first), Store(step, zero, first),
-                            While(going, walk), Store(outputs[0], ir::Cast(outputs[0]->dtype, leaf), i)});
+        const Stmt finish = for_walks([&](const Places& walk) {
+          const PrimExpr reached = Load(nodes, walk);
+          const PrimExpr leaf = ir::Select(reached < zero, ir::Int64(-1) - reached, zero);
+          return If(tree_of(walk) < trees, Store(outputs[0], ir::Cast(outputs[0]->dtype, leaf), {i[0], tree_of(walk)}));
+        });
+        PrimExpr latest = Load(nodes, first);
+        for (int64_t walk = 1; walk < walks; ++walk) latest = ir::Max(latest, Load(nodes, {ir::Int64(walk)}));
+        const PrimExpr going = ir::And(latest >= zero, Load(step, first) < depth);
+        return ir::MakeSeq({start, Store(step, zero, first),
+                            While(going, ir::MakeSeq({onward, Store(step, Load(step, first) + one, first)})), finish});
       },
-      {node, step});
+      {nodes, step});
   return {{nest}};
 }
 
