@@ -319,17 +319,18 @@ void ScatterNd(Assumptions& a) {
 // hidden, gates, lanes]; after them lengths are [batch], a bias is [directions, panels, .., lanes].
 template <size_t num_states>
 void Recurrent(Assumptions& a) {
+  const bool has_bytes = a.is_integral(1);  // whose rows are words
   for (size_t i = 2; i < a.num_operands(); ++i) {
     if (i < 2 + num_states) {
       a.Equal({0, 1}, {i, 1});
       a.Equal({1, 0}, {i, 0});
-      a.Equal({1, 2}, {i, 2});
+      if (!has_bytes) a.Equal({1, 2}, {i, 2});
     } else if (a.is_integral(i)) {
       a.Equal({0, 1}, {i, 0});
     } else {
       a.Equal({1, 0}, {i, 0});
       a.Equal({1, 1}, {i, 1});
-      if (a.rank(i) == 4) a.Is({i, 2}, 3);
+      if (a.rank(i) == 4) a.Is({i, 2}, has_bytes && i == 2 + num_states ? 8 : 3);
       a.Equal({1, 4}, {i, a.rank(i) - 1});
     }
   }

@@ -124,6 +124,16 @@ Result<Recurrence> ReadRecurrence(const ir::Call& call, Cell cell) {
     w[i] = *dim;
   }
   Recurrence r{.cell = cell, .directions = w[0], .panels = w[1], .hidden = w[2], .gates = w[3], .lanes = w[4]};
+  const bool has_bytes = weights->dtype == DataType::Int(32);
+  if (has_bytes) {
+    r.hidden = types[2]->rank == 3 ? ir::AsConstInt((*types[2]->dims)[2]).value_or(0) : 0;
+    if (cell != Cell::kLstm || gates->dtype != DataType::Float(32) || r.hidden < 1 || r.hidden > 4 * w[2] ||
+        r.hidden <= 4 * (w[2] - 1) || w[4] % 4 != 0) {
+      return OpError(call,
+                     "words of bytes are the recurrence of an LSTM of float32 alone, in panels of whole words; got " +
+                         Describe(gates) + ", " + Describe(weights) + " and " + Describe(types[2]));
+    }
+  }
   const std::string& direction = call->attrs.GetString("direction");
   const int64_t directions = direction == "bidirectional" ? 2 : 1;
   if (direction != "forward" && direction != "reverse" && directions == 1) {
@@ -148,7 +158,9 @@ Result<Recurrence> ReadRecurrence(const ir::Call& call, Cell cell) {
   for (size_t i = 0; i < NumStates(cell); ++i) {
     INGOT_RETURN_IF_ERROR(check(2 + i, {ir::Int64(r.directions), batch, ir::Int64(r.hidden)}, gates->dtype));
   }
-  INGOT_RETURN_IF_ERROR(check(1, *weights->dims, gates->dtype));
+  if (!has_bytes) {
+    INGOT_RETURN_IF_ERROR(check(1, *weights->dims, gates->dtype));
+  }
   for (size_t i = 2 + NumStates(cell); i < types.size(); ++i) {
     if (types[i]->dtype->is_integral() && !r.lengths) {
       INGOT_RETURN_IF_ERROR(check(i, {batch}, std::nullopt));
@@ -156,12 +168,19 @@ Result<Recurrence> ReadRecurrence(const ir::Call& call, Cell cell) {
       continue;
     }
     Dims dims = {ir::Int64(r.directions), ir::Int64(r.panels)};
+    if (has_bytes && !r.scales) {
+      dims.insert(dims.end(), {ir::Int64(2 * r.gates), ir::Int64(r.lanes)});
+      INGOT_RETURN_IF_ERROR(check(i, dims, gates->dtype));
+      r.scales = i;
+      continue;
+    }
     if (cell == Cell::kLstm) dims.push_back(ir::Int64(3));
     dims.push_back(ir::Int64(r.lanes));
     INGOT_RETURN_IF_ERROR(check(i, dims, gates->dtype));
     if (r.extra || cell == Cell::kRnn) return OpError(call, "one argument too many: " + Describe(types[i]));
     r.extra = i;
   }
+  if (has_bytes && !r.scales) return OpError(call, "words of bytes need scales");
   INGOT_ASSIGN_OR_RETURN(r.activations, ReadActivations(call, cell, directions));
   if (!call->attrs.Find("clip")->is_none()) r.clip = call->attrs.GetFloat("clip");
   r.input_forget = cell == Cell::kLstm && call->attrs.GetBool("input_forget");
@@ -215,47 +234,94 @@ double Evaluate(const ActivationFunction& f, double x) {
   INGOT_UNREACHABLE();
 }
 
-// One sequence in one direction, step by step after ONNX's equations.
+// One direction, step by step after ONNX's equations.
 class ReferenceSteps {
  public:
   ReferenceSteps(const Recurrence& r, std::span<const ReferenceTensor> inputs, std::vector<ReferenceTensor>& outputs,
-                 int64_t d, int64_t b)
-      : r_(r), inputs_(inputs), outputs_(outputs), d_(d), b_(b) {}
+                 int64_t d)
+      : r_(r), inputs_(inputs), outputs_(outputs), d_(d) {}
 
   void Run() {
     const int64_t steps = inputs_[0].dims[0], batch = inputs_[0].dims[1];
-    const int64_t length =
-        r_.lengths ? std::clamp<int64_t>(inputs_[*r_.lengths].ints[static_cast<size_t>(b_)], 0, steps) : steps;
-    const int64_t row = (d_ * batch + b_) * r_.hidden;
     const auto state = [&](size_t input) {
-      std::vector<double> values;
-      for (int64_t j = 0; j < r_.hidden; ++j) values.push_back(GetNumber(inputs_[input], row + j));
+      Values values;
+      for (int64_t j = 0; j < r_.hidden; ++j) values.push_back(GetNumber(inputs_[input], Row() + j));
       return values;
     };
-    std::vector<double> h = state(2), c = r_.cell == Cell::kLstm ? state(3) : std::vector<double>();
-    for (int64_t s = 0; s < length; ++s) {
-      const int64_t t = r_.IsReversed(d_) ? length - 1 - s : s;
-      h = r_.cell == Cell::kLstm ? Lstm(t, h, c) : r_.cell == Cell::kGru ? Gru(t, h) : Rnn(t, h);
-      for (int64_t j = 0; j < r_.hidden; ++j) {
-        SetNumber(outputs_[0], ((t * r_.directions + d_) * batch + b_) * r_.hidden + j, h[static_cast<size_t>(j)]);
+    std::vector<Values> h, c;
+    for (b_ = 0; b_ < batch; ++b_) {
+      h.push_back(state(2));
+      c.push_back(r_.cell == Cell::kLstm ? state(3) : Values());
+    }
+    for (int64_t s = 0; s < steps; ++s) {
+      if (r_.has_bytes()) SetRange(h);
+      for (b_ = 0; b_ < batch; ++b_) {
+        if (s >= Length()) continue;
+        const int64_t t = r_.IsReversed(d_) ? Length() - 1 - s : s;
+        Values& own = h[static_cast<size_t>(b_)];
+        own = r_.cell == Cell::kLstm  ? Lstm(t, own, c[static_cast<size_t>(b_)])
+              : r_.cell == Cell::kGru ? Gru(t, own)
+                                      : Rnn(t, own);
+        for (int64_t j = 0; j < r_.hidden; ++j) {
+          SetNumber(outputs_[0], ((t * r_.directions + d_) * batch + b_) * r_.hidden + j, own[static_cast<size_t>(j)]);
+        }
       }
     }
-    if (r_.lengths && length == 0) return;  // zeros
-    for (int64_t j = 0; j < r_.hidden; ++j) {
-      SetNumber(outputs_[1], row + j, h[static_cast<size_t>(j)]);
-      if (!c.empty()) SetNumber(outputs_[2], row + j, c[static_cast<size_t>(j)]);
+    for (b_ = 0; b_ < batch; ++b_) {
+      if (r_.lengths && Length() == 0) continue;  // zeros
+      const auto at = static_cast<size_t>(b_);
+      for (int64_t j = 0; j < r_.hidden; ++j) {
+        SetNumber(outputs_[1], Row() + j, h[at][static_cast<size_t>(j)]);
+        if (!c[at].empty()) SetNumber(outputs_[2], Row() + j, c[at][static_cast<size_t>(j)]);
+      }
     }
   }
 
  private:
   using Values = std::vector<double>;
 
+  int64_t Row() const { return (d_ * inputs_[0].dims[1] + b_) * r_.hidden; }
+  int64_t Length() const {
+    const int64_t steps = inputs_[0].dims[0];
+    return r_.lengths ? std::clamp<int64_t>(inputs_[*r_.lengths].ints[static_cast<size_t>(b_)], 0, steps) : steps;
+  }
   double Input(int64_t t, int64_t gate, int64_t j) const {
     const int64_t column = ((d_ * r_.panels + j / r_.lanes) * r_.gates + gate) * r_.lanes + j % r_.lanes;
     const int64_t columns = r_.directions * r_.panels * r_.gates * r_.lanes;
     return GetNumber(inputs_[0], (t * inputs_[0].dims[1] + b_) * columns + column);
   }
+  // The scale and zero point of all states as bytes, computed in float32 as kernels do.
+  void SetRange(const std::vector<Values>& states) {
+    float low = 0, high = 0;
+    for (const Values& state : states) {
+      for (const double x : state) {
+        low = std::fmin(low, static_cast<float>(x));
+        high = std::fmax(high, static_cast<float>(x));
+      }
+    }
+    scale_ = (high - low) / 255;
+    if (!(scale_ > 0)) scale_ = 1;
+    zero_ = std::nearbyint(std::clamp(-low / scale_, 0.0F, 255.0F));
+  }
+  double Byte(double x) const {
+    const float steps = std::nearbyint(static_cast<float>(x) / scale_) + zero_;
+    return steps > 0 ? std::fmin(steps, 255.0F) : 0;
+  }
+  double ProductOfBytes(const Values& h, int64_t gate, int64_t j) const {
+    const int64_t panel = d_ * r_.panels + j / r_.lanes, lane = j % r_.lanes;
+    double sum = 0;
+    for (int64_t k = 0; k < r_.hidden; ++k) {
+      const int64_t at = ((panel * r_.depth() + k / 4) * r_.gates + gate) * r_.lanes + lane;
+      const auto word = static_cast<uint32_t>(inputs_[1].ints[static_cast<size_t>(at)]);
+      sum += Byte(h[static_cast<size_t>(k)]) * static_cast<int8_t>(word >> (8 * (k % 4)));
+    }
+    const auto number = [&](int64_t row) {
+      return GetNumber(inputs_[*r_.scales], (panel * 2 * r_.gates + row) * r_.lanes + lane);
+    };
+    return (sum - double{zero_} * number(r_.gates + gate)) * (double{scale_} * number(gate));
+  }
   double Product(const Values& h, int64_t gate, int64_t j) const {
+    if (r_.has_bytes()) return ProductOfBytes(h, gate, j);
     double sum = 0;
     for (int64_t k = 0; k < r_.hidden; ++k) {
       const int64_t panel = d_ * r_.panels + j / r_.lanes;
@@ -313,7 +379,9 @@ class ReferenceSteps {
   const Recurrence& r_;
   std::span<const ReferenceTensor> inputs_;
   std::vector<ReferenceTensor>& outputs_;
-  const int64_t d_, b_;
+  const int64_t d_;
+  int64_t b_ = 0;               // the sequence at hand
+  float scale_ = 1, zero_ = 0;  // of states as bytes
 };
 
 template <Cell cell>
@@ -325,7 +393,7 @@ Result<std::vector<ReferenceTensor>> Reference(const ir::Call& call, std::span<c
     outputs.push_back(NewReference(inputs[0].dtype, {r.directions, batch, r.hidden}));
   }
   for (int64_t d = 0; d < r.directions; ++d) {
-    for (int64_t b = 0; b < batch; ++b) ReferenceSteps(r, inputs, outputs, d, b).Run();
+    ReferenceSteps(r, inputs, outputs, d).Run();
   }
   return outputs;
 }
@@ -343,7 +411,7 @@ Result<ir::PrimFunc> BuildScan(const ir::Call& call, const Target&) {
 double ScanCost(const ir::Call& call, const Target&) {
   const auto* gates = ir::As<ir::TensorTypeNode>(call->args[0]->type);
   const auto* weights = ir::As<ir::TensorTypeNode>(call->args[1]->type);
-  const auto hidden = ir::AsConstInt((*weights->dims)[2]);
+  const auto hidden = ir::AsConstInt((*weights->dims)[2]);  // or words of them
   return 2 * EstimateElements(call->args[0]->type) * static_cast<double>(hidden && gates != nullptr ? *hidden : 1);
 }
 
@@ -377,7 +445,7 @@ std::vector<OpRow> RecurrentOps() {
                           {"gates", "recurrence", "initial_h", "sequence_lens", "state_bias"}, 2,
                           AttrSpec{"linear_before_reset", AttrType::kBool, false}),
           Row<Cell::kLstm>("nn.lstm", "long short-term memory, step by step",
-                           {"gates", "recurrence", "initial_h", "initial_c", "sequence_lens", "peepholes"}, 2,
+                           {"gates", "recurrence", "initial_h", "initial_c", "scales", "sequence_lens", "peepholes"}, 3,
                            AttrSpec{"input_forget", AttrType::kBool, false})};
 }
 

@@ -10,6 +10,10 @@
 // arguments at the end, each with a type of its own: integers [B] are the sequences' lengths (the rest is padding,
 // whose states are 0, and so is the last state of a sequence of length 0); numbers are an LSTM's peepholes [D, P, 3, L]
 // (i o f), or the bias [D, P, L] that a GRU with linear_before_reset adds to the state's part of its candidate.
+// An LSTM of float32 may have a recurrence of bytes: [D, P, ceil(H / 4), G, L] words (int32) of four signed bytes, of the
+// units from 4 * k on, the first of each lowest. Then there are numbers [D, P, 2 * G, L] too: for each gate's columns the
+// scale of their bytes, and behind these their sums. Every step quantises the states of all sequences by their
+// range together with 0, as DynamicQuantizeLinear does, and the product is that of the integers.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +57,10 @@ struct Recurrence {
   std::vector<ActivationFunction> activations;       // per direction: f, and g, and h, as many as the cell has
   std::optional<double> clip;                        // the bound of the activations' arguments
   bool input_forget, linear_before_reset;
-  std::optional<size_t> lengths, extra;  // places of the optional arguments
+  std::optional<size_t> lengths, extra, scales;  // places of the optional arguments
+  bool has_bytes() const { return scales.has_value(); }
+  // The rows of the recurrence: units, or words of them.
+  int64_t depth() const { return has_bytes() ? (hidden + 3) / 4 : hidden; }
   int64_t num_activations() const { return static_cast<int64_t>(cell) + 1; }
   bool IsReversed(int64_t direction) const { return direction == 1 || starts_reversed; }
   const ActivationFunction& activation(int64_t direction, int64_t i) const {

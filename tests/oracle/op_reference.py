@@ -950,6 +950,44 @@ def recurrent(op, gates):
     return run
 
 
+def lstm_of_bytes(c, x):
+    """An LSTM whose recurrence is of words of signed bytes, beside scales and sums of its columns: the states of all
+    sequences are rounded to 256 numbers at each step."""
+    gates, words, h, cell, scales = x[:5]
+    steps, batch, _ = gates.shape
+    d, panels, _, _, lanes = words.shape
+    hidden = h.shape[2]
+    given = [v for v in x[5:] if v.dtype.kind == "i"]
+    lengths = given[0].clip(0, steps) if given else np.full(batch, steps)
+    peepholes = next((v for v in x[5:] if v.dtype.kind == "f"), np.zeros((d, panels, 3, lanes)))
+    by_gate = lambda v: v.transpose(0, 2, 1, 3).reshape(d, v.shape[2], -1)[:, :, :hidden]
+    scale, peepholes = by_gate(scales[:, :, :4]), by_gate(wide(peepholes))
+    bytes_of = words.astype(np.int32)[..., None].view(np.int8)  # [d, panel, word, gate, lane, byte]
+    r = bytes_of.transpose(0, 3, 2, 5, 1, 4).reshape(d, 4, 4 * words.shape[2], panels * lanes)[:, :, :hidden, :hidden].astype(np.int64)
+    gates = gates.reshape(steps, batch, d, panels, 4, lanes).transpose(2, 1, 0, 4, 3, 5)
+    gates = wide(gates.reshape(d, batch, steps, 4, panels * lanes)[..., :hidden])
+    sigmoid = lambda v: 1 / (1 + np.exp(-v))
+    y, h, cell = np.zeros((steps, d, batch, hidden)), wide(h).copy(), wide(cell).copy()
+    for direction in range(d):
+        reverse = direction == 1 or c["attrs"]["direction"] == "reverse"
+        for s in range(steps):
+            state = h[direction].astype(np.float32)
+            low, high = state.min(initial=0), state.max(initial=0)
+            step = (high - low) / np.float32(255) or np.float32(1)  # 0: there are zeros alone
+            zero = np.rint(np.clip(-low / step, 0, 255))
+            q = np.clip(np.rint(state / step) + zero, 0, 255).astype(np.int64) - np.int64(zero)
+            for b in np.flatnonzero(s < lengths):
+                t = lengths[b] - 1 - s if reverse else s
+                i, o, f, g = gates[direction, b, t] + (q[b] @ r[direction]) * float(step) * scale[direction]
+                p, own = peepholes[direction], cell[direction, b]
+                i, f = sigmoid(i + p[0] * own), sigmoid(f + p[2] * own)
+                cell[direction, b] = own = f * own + i * np.tanh(g)
+                y[t, direction, b] = h[direction, b] = sigmoid(o + p[1] * own) * np.tanh(own)
+    for b in np.flatnonzero(lengths == 0) if given else ():
+        h[:, b] = cell[:, b] = 0
+    return [y, h, cell]
+
+
 def linear_attention(c, x):
     """The state as a matrix per head, step by step."""
     a, (query, key, value, state, *more) = c["attrs"], [wide(v) for v in x]
@@ -977,7 +1015,7 @@ ORACLES = {
     "einsum": lambda c, x: np.einsum(c["attrs"]["subscripts"], *map(wide, x)),
     "nn.rnn": recurrent("RNN", 1),
     "nn.gru": recurrent("GRU", 3),
-    "nn.lstm": recurrent("LSTM", 4),
+    "nn.lstm": lambda c, x: (lstm_of_bytes if x[1].dtype == np.int32 else recurrent("LSTM", 4))(c, x),
     "abs": unary(np.abs),
     "acos": unary(np.arccos),
     "acosh": unary(np.arccosh),

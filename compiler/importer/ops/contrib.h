@@ -3,6 +3,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -43,5 +44,9 @@ Result<std::vector<Expr>> ApplyAll(const NodeImporter& node, std::string_view op
                                    int64_t opset = kLatestOpset);
 Result<Expr> Apply(const NodeImporter& node, std::string_view op_type, const std::vector<Expr>& inputs,
                    Attributes attributes = {}, int64_t opset = kLatestOpset);
+
+// Imports a DynamicQuantizeLSTM whose recurrence is a product of bytes; nothing where its weights are no signed bytes
+// known at import.
+std::optional<Outputs> LstmOfBytes(const NodeImporter& node);
 
 }  // namespace ingot::importer

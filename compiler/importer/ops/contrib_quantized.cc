@@ -1,6 +1,7 @@
 // com.microsoft's quantised operators, which onnxruntime.quantization writes: products of integers of which the result
 // is a float, and operators between a DequantizeLinear and a QuantizeLinear. An LSTM of quantised weights multiplies
-// weights that are dequantised: its states are not rounded to eight bits at each step, as they are in ONNX Runtime.
+// bytes where these are signed and known; else weights that are dequantised, with states that are not rounded at each
+// step.
 #include <algorithm>
 
 #include "compiler/importer/ops/contrib.h"
@@ -319,12 +320,13 @@ Result<Expr> RoundedToRange(const NodeImporter& node, const Expr& x) {
 Outputs DynamicQuantizeLstm(const NodeImporter& node) {
   INGOT_RETURN_IF_ERROR(CheckAttributes(node, {"activation_alpha", "activation_beta", "activations", "clip",
                                                "direction", "hidden_size", "input_forget"}));
+  INGOT_RETURN_IF_ERROR(StaticRankDims(node, 0).status());
+  if (std::optional<Outputs> outputs = LstmOfBytes(node)) return *std::move(outputs);
   std::vector<Expr> in;
   for (size_t i = 0; i < 8; ++i) {
     INGOT_ASSIGN_OR_RETURN(Expr input, InputOrNull(node, i));
     in.push_back(std::move(input));
   }
-  INGOT_RETURN_IF_ERROR(StaticRankDims(node, 0).status());
   INGOT_ASSIGN_OR_RETURN(in[0], RoundedToRange(node, in[0]));
   INGOT_ASSIGN_OR_RETURN(in[1], LstmWeights(node, 1, 8));
   INGOT_ASSIGN_OR_RETURN(in[2], LstmWeights(node, 2, 10));

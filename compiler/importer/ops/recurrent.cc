@@ -2,10 +2,12 @@
 // Weights are packed by pads, reshapes and permutations, which fold for constants.
 #include <algorithm>
 
+#include "compiler/importer/ops/contrib.h"
 #include "compiler/importer/ops/families.h"
 #include "compiler/importer/ops/util.h"
 #include "compiler/op/infer.h"
 #include "compiler/op/recurrent.h"
+#include "compiler/op/reference.h"
 
 namespace ingot::importer {
 namespace {
@@ -32,19 +34,24 @@ Result<Expr> Reshaped(const NodeImporter& node, Expr x, Expr shape) {
 }
 
 // Panels hold 16 units: one vector of AVX-512, or two of AVX2; fewer if the layer is smaller.
-int64_t LanesFor(int64_t hidden) {
-  int64_t lanes = 2;
+int64_t LanesFor(int64_t hidden, int64_t least = 2) {
+  int64_t lanes = least;
   while (lanes < 16 && lanes < hidden) lanes *= 2;
   return lanes;
 }
 
-Result<Layer> ReadLayer(const NodeImporter& node, Cell cell, const char* row) {
+// `are_columns_last`: W and R are [D, I, G * H] and [D, H, G * H], as DynamicQuantizeLSTM has them, of bytes.
+Result<Layer> ReadLayer(const NodeImporter& node, Cell cell, const char* row, bool are_columns_last = false) {
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* x, node.InputType(0));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> w, StaticRankDims(node, 1));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> r, StaticRankDims(node, 2));
+  INGOT_ASSIGN_OR_RETURN(std::vector<PrimExpr> w, StaticRankDims(node, 1));
+  INGOT_ASSIGN_OR_RETURN(std::vector<PrimExpr> r, StaticRankDims(node, 2));
   if (x->rank != 3 || w.size() != 3 || r.size() != 3) {
     return node.Invalid("expected X, W and R of rank 3, got " + std::to_string(x->rank) + ", " +
                         std::to_string(w.size()) + " and " + std::to_string(r.size()));
+  }
+  if (are_columns_last) {
+    std::swap(w[1], w[2]);
+    std::swap(r[1], r[2]);
   }
   INGOT_ASSIGN_OR_RETURN(const std::string direction, node.String("direction", "forward"));
   INGOT_ASSIGN_OR_RETURN(const int64_t layout, node.Int("layout", 0));
@@ -59,7 +66,7 @@ Result<Layer> ReadLayer(const NodeImporter& node, Cell cell, const char* row) {
     return node.Invalid("hidden_size is " + std::to_string(stated) + ", R has " + std::to_string(layer.hidden) +
                         " columns");
   }
-  layer.lanes = LanesFor(layer.hidden);
+  layer.lanes = LanesFor(layer.hidden, are_columns_last ? 4 : 2);
   layer.panels = (layer.hidden + layer.lanes - 1) / layer.lanes;
   const PrimExpr rows = ir::Int64(layer.gates * layer.hidden), directions = ir::Int64(layer.directions);
   if (op::DimsDiffer(w[0], directions) || op::DimsDiffer(r[0], directions) || op::DimsDiffer(w[1], rows) ||
@@ -136,23 +143,39 @@ Result<Expr> Columns(const NodeImporter& node, Expr x, int64_t begin, int64_t en
   return node.Bind("strided_slice", {std::move(x), tuple(1), tuple(begin), tuple(end)});
 }
 
-// Returns x * W + biases for all steps, [T, B, N]; *state_bias is the part that a GRU adds after its reset.
-Result<Expr> Gates(const NodeImporter& node, const Layer& layer, bool splits_bias, Expr* state_bias) {
+int64_t GateColumns(const Layer& layer) { return layer.directions * layer.panels * layer.gates * layer.lanes; }
+
+// Returns the inputs of all steps, [T, B, I], or as one matrix.
+Result<Expr> InputsOfSteps(const NodeImporter& node, const Layer& layer) {
   const std::vector<PrimExpr> leading = layer.batch_first ? std::vector<PrimExpr>{layer.batch, layer.steps}
                                                           : std::vector<PrimExpr>{layer.steps, layer.batch};
   INGOT_ASSIGN_OR_RETURN(Expr x, Shaped(node, 0, {leading[0], leading[1], layer.inputs}));
-  INGOT_ASSIGN_OR_RETURN(Expr w, OfDirections(node, layer, 1, {ir::Int64(layer.gates * layer.hidden), layer.inputs}));
-  const int64_t columns = layer.directions * layer.panels * layer.gates * layer.lanes;
-  INGOT_ASSIGN_OR_RETURN(w, PackMatrix(node, layer, std::move(w), layer.inputs));
-  INGOT_ASSIGN_OR_RETURN(w, Permuted(node, std::move(w), {4, 0, 2, 1, 3}));
-  INGOT_ASSIGN_OR_RETURN(w, Reshaped(node, std::move(w), ShapeOf({layer.inputs, ir::Int64(columns)})));
   if (layer.batch_first) {
     INGOT_ASSIGN_OR_RETURN(x, Permuted(node, std::move(x), {1, 0, 2}));
   }
   // All steps are one matrix.
   const std::vector<PrimExpr> rows = {layer.steps, layer.batch};
-  INGOT_ASSIGN_OR_RETURN(x, Reshaped(node, std::move(x), ShapeOf({Product(rows), layer.inputs})));
-  INGOT_ASSIGN_OR_RETURN(Expr gates, node.Bind("matmul", {x, w}));
+  return Reshaped(node, std::move(x), ShapeOf({Product(rows), layer.inputs}));
+}
+
+// Returns W, [D, G * H, I], as the matrix [I, N] beside which gates stand.
+Result<Expr> PackInputs(const NodeImporter& node, const Layer& layer, Expr w) {
+  INGOT_ASSIGN_OR_RETURN(w, PackMatrix(node, layer, std::move(w), layer.inputs));
+  INGOT_ASSIGN_OR_RETURN(w, Permuted(node, std::move(w), {4, 0, 2, 1, 3}));
+  return Reshaped(node, std::move(w), ShapeOf({layer.inputs, ir::Int64(GateColumns(layer))}));
+}
+
+// Returns x * W for all steps.
+Result<Expr> InputProduct(const NodeImporter& node, const Layer& layer) {
+  INGOT_ASSIGN_OR_RETURN(const Expr x, InputsOfSteps(node, layer));
+  INGOT_ASSIGN_OR_RETURN(Expr w, OfDirections(node, layer, 1, {ir::Int64(layer.gates * layer.hidden), layer.inputs}));
+  INGOT_ASSIGN_OR_RETURN(w, PackInputs(node, layer, std::move(w)));
+  return node.Bind("matmul", {x, w});
+}
+
+// Returns the product x * W plus biases for all steps, [T, B, N]; *state_bias is the part that a GRU adds after its
+// reset.
+Result<Expr> Gates(const NodeImporter& node, const Layer& layer, Expr gates, bool splits_bias, Expr* state_bias) {
   if (node.HasInput(3)) {
     const int64_t half = layer.gates * layer.hidden;
     INGOT_ASSIGN_OR_RETURN(Expr bias, OfDirections(node, layer, 3, {ir::Int64(2 * half)}));
@@ -169,10 +192,10 @@ Result<Expr> Gates(const NodeImporter& node, const Layer& layer, bool splits_bia
     }
     INGOT_ASSIGN_OR_RETURN(bias, node.Bind("add", {of_input, of_state}));
     INGOT_ASSIGN_OR_RETURN(bias, PackRows(node, layer, std::move(bias), layer.gates));
-    INGOT_ASSIGN_OR_RETURN(bias, Reshaped(node, std::move(bias), Dims({columns})));
+    INGOT_ASSIGN_OR_RETURN(bias, Reshaped(node, std::move(bias), Dims({GateColumns(layer)})));
     INGOT_ASSIGN_OR_RETURN(gates, node.Bind("add", {gates, bias}));
   }
-  return Reshaped(node, std::move(gates), ShapeOf({layer.steps, layer.batch, ir::Int64(columns)}));
+  return Reshaped(node, std::move(gates), ShapeOf({layer.steps, layer.batch, ir::Int64(GateColumns(layer))}));
 }
 
 // Returns the state before the first step, [D, B, H].
@@ -245,28 +268,26 @@ Result<ir::Attrs> LayerAttributes(const NodeImporter& node, const Layer& layer) 
   return attrs;
 }
 
-template <Cell cell, const auto& kRow>
-Outputs Recurrent(const NodeImporter& node) {
-  INGOT_ASSIGN_OR_RETURN(const Layer layer, ReadLayer(node, cell, kRow));
+// The scan behind a product of all inputs and a packed recurrence; `scales` (null: none) are those of a recurrence of
+// bytes.
+Outputs Scan(const NodeImporter& node, const Layer& layer, const Expr& product, const Expr& recurrence,
+             const Expr& scales = nullptr) {
   INGOT_ASSIGN_OR_RETURN(const ir::Attrs attrs, LayerAttributes(node, layer));
-  const bool splits_bias = cell == Cell::kGru && attrs.GetBool("linear_before_reset");
+  const bool splits_bias = layer.cell == Cell::kGru && attrs.GetBool("linear_before_reset");
   Expr state_bias;
-  INGOT_ASSIGN_OR_RETURN(const Expr gates, Gates(node, layer, splits_bias, &state_bias));
-  INGOT_ASSIGN_OR_RETURN(
-      Expr recurrence, OfDirections(node, layer, 2, {ir::Int64(layer.gates * layer.hidden), ir::Int64(layer.hidden)}));
-  INGOT_ASSIGN_OR_RETURN(recurrence, PackMatrix(node, layer, std::move(recurrence), ir::Int64(layer.hidden)));
-  INGOT_ASSIGN_OR_RETURN(recurrence, Permuted(node, std::move(recurrence), {0, 2, 4, 1, 3}));
+  INGOT_ASSIGN_OR_RETURN(const Expr gates, Gates(node, layer, product, splits_bias, &state_bias));
   std::vector<Expr> args = {gates, recurrence};
-  for (size_t input = 5; input < (cell == Cell::kLstm ? 7 : 6); ++input) {
+  for (size_t input = 5; input < (layer.cell == Cell::kLstm ? 7 : 6); ++input) {
     INGOT_ASSIGN_OR_RETURN(Expr state, InitialState(node, layer, input));
     args.push_back(std::move(state));
   }
+  if (scales.get() != nullptr) args.push_back(scales);
   if (node.HasInput(4) && !AreWhole(node, layer)) {
     INGOT_ASSIGN_OR_RETURN(Expr lengths, node.Input(4));
     args.push_back(std::move(lengths));
   }
   if (state_bias.get() != nullptr) args.push_back(state_bias);
-  if (cell == Cell::kLstm && node.HasInput(7)) {
+  if (layer.cell == Cell::kLstm && node.HasInput(7)) {
     INGOT_ASSIGN_OR_RETURN(Expr peepholes, OfDirections(node, layer, 7, {ir::Int64(3 * layer.hidden)}));
     INGOT_ASSIGN_OR_RETURN(peepholes, PackRows(node, layer, std::move(peepholes), 3));
     args.push_back(std::move(peepholes));
@@ -287,9 +308,112 @@ Outputs Recurrent(const NodeImporter& node) {
   }
   return outputs;
 }
+template <Cell cell, const auto& kRow>
+Outputs Recurrent(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(const Layer layer, ReadLayer(node, cell, kRow));
+  INGOT_ASSIGN_OR_RETURN(const Expr product, InputProduct(node, layer));
+  INGOT_ASSIGN_OR_RETURN(
+      Expr recurrence, OfDirections(node, layer, 2, {ir::Int64(layer.gates * layer.hidden), ir::Int64(layer.hidden)}));
+  INGOT_ASSIGN_OR_RETURN(recurrence, PackMatrix(node, layer, std::move(recurrence), ir::Int64(layer.hidden)));
+  INGOT_ASSIGN_OR_RETURN(recurrence, Permuted(node, std::move(recurrence), {0, 2, 4, 1, 3}));
+  return Scan(node, layer, product, recurrence);
+}
 constexpr char kGruRow[] = "nn.gru";
 constexpr char kLstmRow[] = "nn.lstm";
 constexpr char kRnnRow[] = "nn.rnn";
+
+// ---- DynamicQuantizeLSTM, the products of which are of integers
+
+constexpr int64_t kMostUnitsOfBytes = int64_t{1} << 16;  // whose sums of columns are exact in float32
+
+// The zero point that all columns of W or R share, if it is known.
+std::optional<int64_t> SharedZero(const NodeImporter& node, size_t input) {
+  if (!node.HasInput(input)) return std::nullopt;
+  const Result<Expr> zeros = node.Input(input);
+  const auto* constant = zeros.ok() ? ir::As<ir::ConstantNode>(*zeros) : nullptr;
+  if (constant == nullptr || constant->data->bytes().empty()) return std::nullopt;
+  const ir::ConstantData& data = *constant->data;
+  const std::vector<int64_t> values = op::UnpackReference(data.dtype(), data.dims(), data.bytes()).ints;
+  const bool is_shared = std::ranges::all_of(values, [&](int64_t value) { return value == values[0]; });
+  return !values.empty() && is_shared ? std::optional(values[0]) : std::nullopt;
+}
+
+// The zero point of R that makes its bytes signed ones, or nothing if they are not.
+std::optional<int64_t> ZeroOfBytes(const NodeImporter& node) {
+  constexpr size_t kRecurrence = 2, kZeroPoint = 11;
+  const Result<DataType> dtype = node.ElementType(kRecurrence);
+  const std::optional<int64_t> zero = SharedZero(node, kZeroPoint);
+  if (!dtype.ok() || zero != (*dtype == DataType::UInt(8) ? 128 : 0)) return std::nullopt;
+  return zero;
+}
+
+// Returns a scale or zero point, [D] or [D, G * H], as [D, G * H].
+Result<Expr> OfColumns(const NodeImporter& node, const Layer& layer, size_t input) {
+  INGOT_ASSIGN_OR_RETURN(Expr param, node.Input(input));
+  INGOT_ASSIGN_OR_RETURN(std::vector<PrimExpr> own, StaticRankDims(node, input));
+  if (own.empty() || own.size() > 2) {
+    return node.Invalid("a scale or zero point of rank " + std::to_string(own.size()));
+  }
+  if (own.size() == 1) {
+    own.push_back(ir::Int64(1));
+    INGOT_ASSIGN_OR_RETURN(param, Reshaped(node, std::move(param), ShapeOf(own)));
+  }
+  return node.Bind("broadcast_to", {param, Dims({layer.directions, layer.gates * layer.hidden})});
+}
+
+// Returns x * W for all steps as a product of integers: x is quantised by its own range.
+Result<Expr> ProductOfBytes(const NodeImporter& node, const Layer& layer) {
+  constexpr size_t kScale = 8, kZeroPoint = 9;
+  INGOT_ASSIGN_OR_RETURN(const Expr x, InputsOfSteps(node, layer));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<Expr> quantised,
+                         ApplyAll(node, "DynamicQuantizeLinear", {x}, {}, {"q", "scale", "zero"}));
+  INGOT_ASSIGN_OR_RETURN(Expr w, OfDirections(node, layer, 1, {layer.inputs, ir::Int64(layer.gates * layer.hidden)}));
+  INGOT_ASSIGN_OR_RETURN(w, Permuted(node, std::move(w), {0, 2, 1}));
+  INGOT_ASSIGN_OR_RETURN(w, PackInputs(node, layer, std::move(w)));
+  const auto packed = [&](size_t input) -> Result<Expr> {
+    INGOT_ASSIGN_OR_RETURN(Expr param, OfColumns(node, layer, input));
+    INGOT_ASSIGN_OR_RETURN(param, PackRows(node, layer, std::move(param), layer.gates));
+    return Reshaped(node, std::move(param), Dims({GateColumns(layer)}));
+  };
+  Expr zero;  // null: 0
+  if (SharedZero(node, kZeroPoint) != 0) {
+    INGOT_ASSIGN_OR_RETURN(zero, packed(kZeroPoint));
+  }
+  INGOT_ASSIGN_OR_RETURN(Expr product, Apply(node, "MatMulInteger", {quantised[0], w, quantised[2], zero}));
+  INGOT_ASSIGN_OR_RETURN(product, CastTo(node, std::move(product), layer.dtype));
+  INGOT_ASSIGN_OR_RETURN(const Expr own, packed(kScale));
+  INGOT_ASSIGN_OR_RETURN(const Expr scale, node.Bind("multiply", {own, quantised[1]}));
+  return node.Bind("multiply", {product, scale});
+}
+
+// Returns R, [D, H, G * H], as words of four rows.
+Result<Expr> PackBytes(const NodeImporter& node, const Layer& layer, Expr r, int64_t zero) {
+  const int64_t words = (layer.hidden + 3) / 4;
+  INGOT_ASSIGN_OR_RETURN(
+      r, Reshaped(node, std::move(r), Dims({layer.directions, layer.hidden, layer.gates, layer.hidden})));
+  const std::vector<int64_t> widths = {0, 0, 0, 4 * words - layer.hidden,
+                                       0, 0, 0, layer.panels * layer.lanes - layer.hidden};
+  INGOT_ASSIGN_OR_RETURN(r,
+                         node.Bind("nn.pad", {std::move(r)},
+                                   {{"pad_width", AttrValue::Ints(widths)}, {"pad_value", static_cast<double>(zero)}}));
+  INGOT_ASSIGN_OR_RETURN(
+      r, Reshaped(node, std::move(r), Dims({layer.directions, words, 4, layer.gates, layer.panels, layer.lanes})));
+  INGOT_ASSIGN_OR_RETURN(r, Permuted(node, std::move(r), {0, 4, 1, 3, 5, 2}));
+  INGOT_ASSIGN_OR_RETURN(r, node.Bind("pack_bytes", {std::move(r)}, {{"flip", zero != 0}}));
+  return Reshaped(node, std::move(r), Dims({layer.directions, layer.panels, words, layer.gates, layer.lanes}));
+}
+
+// Returns the scales of R's columns, and their sums without the zero point.
+Result<Expr> ScalesAndSums(const NodeImporter& node, const Layer& layer, const Expr& r, int64_t zero) {
+  constexpr size_t kScale = 10;
+  INGOT_ASSIGN_OR_RETURN(const Expr scales, OfColumns(node, layer, kScale));
+  INGOT_ASSIGN_OR_RETURN(Expr sums, CastTo(node, r, layer.dtype));
+  INGOT_ASSIGN_OR_RETURN(const Expr subtracted, node.Scalar(zero, layer.dtype));
+  INGOT_ASSIGN_OR_RETURN(sums, node.Bind("subtract", {sums, subtracted}));
+  INGOT_ASSIGN_OR_RETURN(sums, node.Bind("sum", {sums}, {{"axis", AttrValue::Ints({1})}}));
+  INGOT_ASSIGN_OR_RETURN(Expr both, Apply(node, "Concat", {scales, sums}, {AttributeOf("axis", int64_t{1})}));
+  return PackRows(node, layer, std::move(both), 2 * layer.gates);
+}
 
 constexpr OnnxOpRow kRecurrentRows[] = {
     {"GRU", nullptr, Recurrent<Cell::kGru, kGruRow>},
@@ -298,6 +422,23 @@ constexpr OnnxOpRow kRecurrentRows[] = {
 };
 
 }  // namespace
+
+std::optional<Outputs> LstmOfBytes(const NodeImporter& node) {
+  const std::optional<int64_t> zero = ZeroOfBytes(node);
+  const Result<Layer> layer = ReadLayer(node, Cell::kLstm, kLstmRow, true);
+  if (!zero || !layer.ok() || layer->hidden > kMostUnitsOfBytes || layer->dtype != DataType::Float(32)) {
+    return std::nullopt;
+  }
+  const auto import = [&]() -> Outputs {
+    const PrimExpr columns = ir::Int64(layer->gates * layer->hidden);
+    INGOT_ASSIGN_OR_RETURN(const Expr product, ProductOfBytes(node, *layer));
+    INGOT_ASSIGN_OR_RETURN(const Expr r, OfDirections(node, *layer, 2, {ir::Int64(layer->hidden), columns}));
+    INGOT_ASSIGN_OR_RETURN(const Expr recurrence, PackBytes(node, *layer, r, *zero));
+    INGOT_ASSIGN_OR_RETURN(const Expr scales, ScalesAndSums(node, *layer, r, *zero));
+    return Scan(node, *layer, product, recurrence, scales);
+  };
+  return import();
+}
 
 std::span<const OnnxOpRow> RecurrentOnnxOps() { return kRecurrentRows; }
 

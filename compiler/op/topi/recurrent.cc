@@ -8,13 +8,16 @@
 // enough of them: a sum waits for its last addition, so a processor needs several sums at a time. The last group may
 // overlap the one before, whose results it computes again; a cell whose state changes in place has groups of one panel.
 // The weights of a panel are read in order, once per step and pair of sequences (of known equal lengths, else for each).
-// A GRU that resets before the product takes two rounds over the panels.
+// A GRU that resets before the product takes two rounds over the panels. Where the recurrence is of bytes, each step
+// begins with h as bytes, and acc are integers, which the input's part is added to when they are floats again.
 #include "compiler/op/topi/recurrent.h"
 
 #include <algorithm>
 #include <functional>
 #include <iterator>
 #include <numeric>
+
+#include "compiler/op/topi/byte_products.h"
 
 namespace ingot::op::topi {
 
@@ -26,6 +29,7 @@ constexpr int64_t kUnroll = 4;                       // of the loop over the pre
 constexpr int64_t kTaskProducts = int64_t{1} << 17;  // multiplications that are worth a task
 constexpr int64_t kAccumulatorBytes = 256;           // sums at a time that keep multiply-adds busy
 constexpr int64_t kMostAccumulatorBytes = 384;       // sums that fit in registers
+constexpr int64_t kScale = 0, kZeroPoint = 1;        // places in the range of a state of bytes
 
 using BodyFn = std::function<Stmt(const PrimExpr& index)>;
 
@@ -90,6 +94,7 @@ class DirectionScan {
         initial_c_(r.cell == Cell::kLstm ? inputs[3] : nullptr),
         lengths_(r.lengths ? inputs[*r.lengths] : nullptr),
         extra_(r.extra ? inputs[*r.extra] : nullptr),
+        scales_(r.scales ? inputs[*r.scales] : nullptr),
         outputs_(outputs),
         steps_(gates_->shape[0]),
         batch_(gates_->shape[1]),
@@ -101,6 +106,10 @@ class DirectionScan {
     if (ResetsFirst()) {
       update_ = state("update");
       reset_ = state("reset");
+    }
+    if (r.has_bytes()) {
+      bytes_ = MakeBuffer("bytes", DataType::UInt(8), {batch_, Int64(Padded())});
+      range_ = MakeBuffer("range", dtype_, {Int64(2)});
     }
   }
 
@@ -121,7 +130,7 @@ class DirectionScan {
     body.push_back(last(h_, outputs_[1]));
     if (c_) body.push_back(last(c_, outputs_[2]));
     Stmt scan = MakeSeq(std::move(body));
-    for (const Buffer& buffer : {h_, next_, c_, update_, reset_}) {
+    for (const Buffer& buffer : {h_, next_, c_, update_, reset_, bytes_, range_}) {
       if (buffer) scan = Make<AllocateNode>(buffer, std::move(scan));
     }
     return scan;
@@ -178,8 +187,53 @@ class DirectionScan {
     return Make<IfStmtNode>(s < LengthOf(b), std::move(body), std::move(otherwise));
   }
 
+  // h as bytes, and their scale and zero point. The lanes that fill up the last panels are 0, which the range holds.
+  Stmt QuantiseState() const {
+    const Buffer low = MakeBuffer("low", dtype_, {Int64(r_.lanes)}, "local");
+    const Buffer high = MakeBuffer("high", dtype_, {Int64(r_.lanes)}, "local");
+    const auto number = [&](double value) { return MakeConst(dtype_, value); };
+    const auto in_vectors = [&](const std::function<Stmt(const PrimExpr& b, const PrimExpr& first)>& body) {
+      return SerialLoop("b", batch_, [&](const PrimExpr& b) {
+        return SerialLoop("p", Int64(r_.panels), [&](const PrimExpr& p) { return body(b, p * r_.lanes); });
+      });
+    };
+    const auto joined = [&](const Buffer& bound, PrimExpr (*join)(PrimExpr, PrimExpr), const PrimExpr& l, PrimExpr x) {
+      return StoreAt(bound, {l}, join(LoadAt(bound, {l}), std::move(x)));
+    };
+    std::vector<Stmt> stmts;
+    for (const Buffer& bound : {low, high}) {
+      stmts.push_back(Lanes([&](const PrimExpr& l) { return StoreAt(bound, {l}, number(0)); }));
+    }
+    stmts.push_back(in_vectors([&](const PrimExpr& b, const PrimExpr& first) {
+      const auto x = [&](const PrimExpr& l) { return LoadAt(h_, {b, first + l}); };
+      return MakeSeq({Lanes([&](const PrimExpr& l) { return joined(low, &ir::Min, l, x(l)); }),
+                      Lanes([&](const PrimExpr& l) { return joined(high, &ir::Max, l, x(l)); })});
+    }));
+    for (int64_t half = r_.lanes / 2; half >= 1; half /= 2) {
+      for (const auto& [bound, join] : {std::pair(low, &ir::Min), std::pair(high, &ir::Max)}) {
+        stmts.push_back(LoopOver("l", Int64(half), half > 1 ? ForKind::kVectorized : ForKind::kSerial,
+                                 [&](const PrimExpr& l) { return joined(bound, join, l, LoadAt(bound, {l + half})); }));
+      }
+    }
+    const PrimExpr first = Int64(0);
+    const PrimExpr scale = LoadAt(range_, {Int64(kScale)}), zero = LoadAt(range_, {Int64(kZeroPoint)});
+    const PrimExpr step = (LoadAt(high, {first}) - LoadAt(low, {first})) / number(255);
+    stmts.push_back(StoreAt(range_, {Int64(kScale)}, Select(step > number(0), step, number(1))));
+    const auto in_bytes = [&](const PrimExpr& x) { return Min(Max(x, number(0)), number(255)); };
+    const auto rounded = [&](const PrimExpr& x) { return Call(Intrinsic::kNearbyInt, x); };
+    stmts.push_back(
+        StoreAt(range_, {Int64(kZeroPoint)}, rounded(in_bytes((number(0) - LoadAt(low, {first})) / scale))));
+    stmts.push_back(in_vectors([&](const PrimExpr& b, const PrimExpr& at) {
+      return Lanes([&](const PrimExpr& l) {
+        return StoreAt(bytes_, {b, at + l}, in_bytes(rounded(LoadAt(h_, {b, at + l}) / scale) + zero));
+      });
+    }));
+    return Make<AllocateNode>(low, Make<AllocateNode>(high, MakeSeq(std::move(stmts))));
+  }
+
   Stmt Step(const PrimExpr& s) {
     std::vector<Stmt> rounds;
+    if (bytes_) rounds.push_back(QuantiseState());
     const auto add_round = [&](int64_t first, int64_t count, const Buffer& state, const FinishFn& finish) {
       rounds.push_back(Panels(s, count, [&](const Place& place, const Extent& tile) {
         return Gated(place, tile, first, count, state, finish);
@@ -293,31 +347,35 @@ class DirectionScan {
   Stmt Gated(const Place& place, const Extent& extent, int64_t first, int64_t count, const Buffer& state,
              const FinishFn& finish) {
     const int64_t tiles = extent.panels * extent.sequences;
-    const auto buffer = [&](const char* name, int64_t gates) {
-      return MakeBuffer(name, dtype_, {Int64(tiles * gates), Int64(r_.lanes)}, "local");
+    const auto buffer = [&](const char* name, int64_t gates, DataType dtype) {
+      return MakeBuffer(name, dtype, {Int64(tiles * gates), Int64(r_.lanes)}, "local");
     };
+    const DataType sum_dtype = bytes_ ? DataType::Int(32) : dtype_;
     const auto finished = [&](const Buffer& sums, const PrimExpr& row, const Place& at) {
       Tile tile{*this, sums, row, first};
       finish(tile, at);
       return MakeSeq(std::move(tile.stmts));
     };
-    if (tiles == 1) {
-      const Buffer acc = buffer("acc", count);
+    if (tiles == 1 && !bytes_) {
+      const Buffer acc = buffer("acc", count, sum_dtype);
       return Make<AllocateNode>(
           acc, MakeSeq({Sums(acc, place, extent, first, count, state), finished(acc, Int64(0), place)}));
     }
     // As many gates at a time as registers hold. The formulas are one loop, over sums that are in memory for that.
-    const Buffer sums = buffer("sums", count);
+    const Buffer sums = buffer("sums", count, dtype_);
     const int64_t bytes = tiles * count * r_.lanes * dtype_.bits / 8;
     const int64_t rounds = std::min((bytes + kMostAccumulatorBytes - 1) / kMostAccumulatorBytes, count);
     std::vector<Stmt> parts;
     for (int64_t round = 0, done = 0; round < rounds; ++round) {
       const int64_t gates = (count - done + rounds - round - 1) / (rounds - round);
-      const Buffer acc = buffer("acc", gates);
+      const Buffer acc = buffer("acc", gates, sum_dtype);
       std::vector<Stmt> stmts = {Sums(acc, place, extent, first + done, gates, state)};
       for (int64_t i = 0; i < tiles * gates; ++i) {
+        const int64_t tile = i / gates, gate = done + i % gates;
+        const Place at{place.t, place.p + tile % extent.panels, place.b + tile / extent.panels};
         stmts.push_back(Lanes([&](const PrimExpr& l) {
-          return StoreAt(sums, {Int64(i / gates * count + done + i % gates), l}, LoadAt(acc, {Int64(i), l}));
+          const PrimExpr sum = LoadAt(acc, {Int64(i), l});
+          return StoreAt(sums, {Int64(tile * count + gate), l}, bytes_ ? Dequantised(first + gate, at, sum, l) : sum);
         }));
       }
       parts.push_back(Make<AllocateNode>(acc, MakeSeq(std::move(stmts))));
@@ -332,7 +390,17 @@ class DirectionScan {
     return Make<AllocateNode>(sums, MakeSeq(std::move(parts)));
   }
 
-  // acc = the input's part plus the product with `state`, for gates [first, first + count) of all panels of all sequences.
+  // The input's part of a gate plus a sum of products of bytes.
+  PrimExpr Dequantised(int64_t gate, const Place& at, const PrimExpr& sum, const PrimExpr& l) const {
+    const auto of_columns = [&](int64_t row) { return LoadAt(scales_, {Int64(direction_), at.p, Int64(row), l}); };
+    const auto whole = [&](const PrimExpr& x) { return ir::Cast(DataType::Int(32), x); };
+    const PrimExpr product =
+        ir::Cast(dtype_, sum - whole(LoadAt(range_, {Int64(kZeroPoint)})) * whole(of_columns(r_.gates + gate)));
+    return CallIntrinsic(Intrinsic::kFma, {product, LoadAt(range_, {Int64(kScale)}) * of_columns(gate),
+                                           InputOf(gate, at.t, at.p, at.b, l)});
+  }
+
+  // acc = the input's part (0 beside bytes) plus the product with `state`, for gates [first, first + count) of all panels of all sequences.
   Stmt Sums(const Buffer& acc, const Place& place, const Extent& extent, int64_t first, int64_t count,
             const Buffer& state) {
     const auto for_all = [&](const std::function<void(Tile & tile, const Place& at, int64_t gate)>& set) {
@@ -346,17 +414,26 @@ class DirectionScan {
       return MakeSeq(std::move(stmts));
     };
     std::vector<Stmt> parts = {for_all([&](Tile& tile, const Place& at, int64_t gate) {
-      tile.Set(gate, [&](const PrimExpr& l) { return StartOf(gate, at.t, at.p, at.b, l); });
+      tile.Set(gate, [&](const PrimExpr& l) {
+        return bytes_ ? MakeConst(acc->dtype, 0) : StartOf(gate, at.t, at.p, at.b, l);
+      });
     })};
+    const auto word_of = [&](const PrimExpr& b, const PrimExpr& k) {
+      std::vector<PrimExpr> bytes;
+      for (int64_t i = 0; i < kBytesPerWord; ++i) bytes.push_back(LoadAt(bytes_, {b, k * kBytesPerWord + i}));
+      return WordOfBytes(bytes);
+    };
     const auto products = [&](const PrimExpr& k) {
       return for_all([&](Tile& tile, const Place& at, int64_t gate) {
         tile.Set(gate, [&](const PrimExpr& l) {
-          const PrimExpr weight = ir::Cast(dtype_, LoadAt(recurrence_, {Int64(direction_), at.p, k, Int64(gate), l}));
+          const PrimExpr own = LoadAt(recurrence_, {Int64(direction_), at.p, k, Int64(gate), l});
+          if (bytes_) return tile.Get(gate, l) + CallIntrinsic(Intrinsic::kDotBytes, {word_of(at.b, k), own});
+          const PrimExpr weight = ir::Cast(dtype_, own);
           return CallIntrinsic(Intrinsic::kFma, {weight, LoadAt(state, {at.b, k}), tile.Get(gate, l)});
         });
       });
     };
-    const int64_t whole = r_.hidden / kUnroll, rest = r_.hidden % kUnroll;
+    const int64_t whole = r_.depth() / kUnroll, rest = r_.depth() % kUnroll;
     if (whole > 0) {
       parts.push_back(SerialLoop("k", Int64(whole), [&](const PrimExpr& k) {
         return UnrolledLoop("u", kUnroll, [&](const PrimExpr& u) { return products(k * kUnroll + u); });
@@ -447,11 +524,12 @@ class DirectionScan {
 
   const Recurrence& r_;
   const int64_t direction_;
-  const Buffer gates_, recurrence_, initial_h_, initial_c_, lengths_, extra_;
+  const Buffer gates_, recurrence_, initial_h_, initial_c_, lengths_, extra_, scales_;
   const Buffers& outputs_;
   const PrimExpr steps_, batch_;
   const DataType dtype_;  // of sums and states
   Buffer h_, next_, c_;
+  Buffer bytes_, range_;   // of a recurrence of bytes: the state as bytes, and their scale and zero point
   Buffer update_, reset_;  // between the two rounds of a GRU
 };
 

@@ -35,6 +35,52 @@ ReferenceTensor Lengths(const IntList& lengths, DataType dtype = kI32) {
   return tensor;
 }
 
+// Inputs of an LSTM whose recurrence is of bytes.
+std::vector<ReferenceTensor> InputsOfBytes(const Sizes& s) {
+  std::vector<ReferenceTensor> inputs = Inputs(kF32, s, 4);
+  const int64_t words = (s.hidden + 3) / 4, columns = 4 * s.lanes;
+  inputs[1] = Data(kI32, {s.directions, s.panels(), words, 4, s.lanes}, 2);
+  ReferenceTensor scales = Small(kF32, {s.directions, s.panels(), 8, s.lanes}, 5);
+  std::vector<double> sums(static_cast<size_t>(s.directions * s.panels() * columns));
+  for (size_t i = 0; i < inputs[1].ints.size(); ++i) {
+    uint32_t word = 0;
+    const int64_t k = static_cast<int64_t>(i) / columns % words * 4;
+    for (int64_t byte = 0; byte < 4 && k + byte < s.hidden; ++byte) {
+      const auto value = static_cast<int8_t>((static_cast<int64_t>(i) * 37 + byte * 101 + 5) % 251 - 125);
+      word |= uint32_t{static_cast<uint8_t>(value)} << (8 * byte);
+      sums[i / static_cast<size_t>(columns * words) * static_cast<size_t>(columns) +
+           i % static_cast<size_t>(columns)] += value;
+    }
+    inputs[1].ints[i] = static_cast<int32_t>(word);
+  }
+  for (size_t i = 0; i < scales.floats.size(); ++i) {
+    const size_t panel = i / static_cast<size_t>(2 * columns), at = i % static_cast<size_t>(2 * columns);
+    const bool is_scale = at < static_cast<size_t>(columns);
+    scales.floats[i] =
+        is_scale ? 1.0 / 2048 : sums[panel * static_cast<size_t>(columns) + at % static_cast<size_t>(columns)];
+  }
+  inputs.push_back(std::move(scales));
+  return inputs;
+}
+
+void LstmOfBytesCases(CaseBuilder& b) {
+  constexpr double kOneByte = 5e-4;  // what changes when states between two bytes become the other one
+  const auto add = [&](const char* label, const Sizes& s, const Attrs& attrs = {}) {
+    b.Add("nn.lstm", label, InputsOfBytes(s), attrs).atol = kOneByte;
+  };
+  add("bytes", {.hidden = 4, .lanes = 4});
+  add("bytes_broken", {.steps = 3, .batch = 3, .hidden = 21, .lanes = 8});
+  add("bytes_bidirectional", {.batch = 1, .hidden = 18, .lanes = 16, .directions = 2},
+      {{"direction", "bidirectional"}});
+  add("bytes_in_tasks", {.steps = 2, .batch = 1, .hidden = 400, .lanes = 16});
+  add("bytes_no_steps", {.steps = 0, .hidden = 4, .lanes = 4});
+  add("bytes_no_sequences", {.batch = 0, .hidden = 4, .lanes = 4});
+  std::vector<ReferenceTensor> inputs = InputsOfBytes({.batch = 4, .hidden = 5, .lanes = 4});
+  inputs.push_back(Lengths({5, 0, 3, 1}));
+  inputs.push_back(Small(kF32, {1, 2, 3, 4}, 6));
+  b.Add("nn.lstm", "bytes_peepholes_lengths", inputs, {{"direction", "reverse"}}).atol = kOneByte;
+}
+
 void CellCases(CaseBuilder& b, const char* op, int64_t gates) {
   const int64_t num_functions = gates == 1 ? 1 : gates - 1;
   for (DataType dtype : FindOp(op)->cases.dtypes) b.Add(op, dtype.ToString(), Inputs(dtype, {}, gates));
@@ -150,6 +196,7 @@ void RecurrentCases(CaseBuilder& b) {
   CellCases(b, "nn.gru", 3);
   CellCases(b, "nn.lstm", 4);
 
+  LstmOfBytesCases(b);
   const Attrs linear = {{"linear_before_reset", true}};
   b.Add("nn.gru", "linear_before_reset", Inputs(kF32, {.hidden = 4}, 3), linear);
   std::vector<ReferenceTensor> gru = Inputs(kF32, {}, 3);
