@@ -3,14 +3,17 @@
 // tensors that counting computes are carried over to filling, which need not search again.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 
 #include "compiler/op/build.h"
+#include "compiler/op/counter.h"
 #include "compiler/op/families.h"
 #include "compiler/op/infer.h"
 #include "compiler/op/merge_sort.h"
 #include "compiler/op/reference.h"
 #include "compiler/op/statements.h"
+#include "compiler/op/suppression.h"
 
 namespace ingot::op {
 namespace {
@@ -21,19 +24,6 @@ Result<ir::TensorType> KnownTensorArg(const ir::Call& call, size_t i) {
   if (!type->dims || !type->dtype) return OpError(call, "expected an argument of known shape, got " + Describe(type));
   return type;
 }
-
-// A counter that every iteration of a block has for itself.
-class Counter {
- public:
-  explicit Counter(const char* name) : buffer_(ir::MakeBuffer(name, kIndexDtype, {ir::Int64(1)}, "local")) {}
-  const Buffer& buffer() const { return buffer_; }
-  PrimExpr value() const { return Load(buffer_, {ir::Int64(0)}); }
-  Stmt Set(PrimExpr value) const { return Store(buffer_, std::move(value), {ir::Int64(0)}); }
-  Stmt Add(PrimExpr more) const { return Set(value() + std::move(more)); }
-
- private:
-  Buffer buffer_;
-};
 
 // Replaces the count of each row by the sum of the counts before it, which is the row's start in the result;
 // extents[0] := the sum of all.
@@ -438,30 +428,6 @@ Result<std::vector<ir::Type>> CarriedByBoxes(const ir::Call& call) {
 
 PrimExpr OneNumber(const Buffer& buffer) { return Load(buffer, Places(buffer->shape.size(), ir::Int64(0))); }
 
-// Whether the overlap of two boxes, each given by two opposite corners, is more than this part of their union.
-PrimExpr Overlaps(const Buffer& boxes, const PrimExpr& batch, const PrimExpr& a, const PrimExpr& b,
-                  const PrimExpr& threshold) {
-  const DataType wide = threshold->dtype;
-  struct Sides {
-    PrimExpr low, high;
-  };
-  const auto sides = [&](const PrimExpr& box, int64_t axis) {
-    const PrimExpr p = ir::Cast(wide, Load(boxes, {batch, box, ir::Int64(axis)}));
-    const PrimExpr q = ir::Cast(wide, Load(boxes, {batch, box, ir::Int64(axis + 2)}));
-    return Sides{ir::Min(p, q), ir::Max(p, q)};
-  };
-  const auto length = [&](const Sides& s) { return s.high - s.low; };
-  const Sides ay = sides(a, 0), ax = sides(a, 1), by = sides(b, 0), bx = sides(b, 1);
-  const Sides y{ir::Max(ay.low, by.low), ir::Min(ay.high, by.high)};
-  const Sides x{ir::Max(ax.low, bx.low), ir::Min(ax.high, bx.high)};
-  const PrimExpr zero = ir::MakeConst(wide, 0);
-  const PrimExpr area_a = length(ay) * length(ax), area_b = length(by) * length(bx);
-  const PrimExpr common = length(y) * length(x);
-  const PrimExpr both = area_a + area_b - common;
-  const PrimExpr has_area = ir::And(ir::And(zero < area_a, zero < area_b), zero < both);
-  return ir::And(ir::And(ir::And(y.low < y.high, x.low < x.high), has_area), threshold < common / both);
-}
-
 Statements CountBoxes(const TeArgs&, const Buffers& inputs, const Buffers& outputs) {
   const Buffer &boxes = inputs[kBoxes], &scores = inputs[kScores];
   const Buffer &kept = outputs[1], &counts = outputs[2], &starts = outputs[3];
@@ -470,34 +436,40 @@ Statements CountBoxes(const TeArgs&, const Buffers& inputs, const Buffers& outpu
   const PrimExpr iou = ir::Cast(wide, OneNumber(inputs[kIouThreshold]));
   const PrimExpr least_score = ir::Cast(wide, OneNumber(inputs[kScoreThreshold]));
   const PrimExpr most = ir::Cast(kIndexDtype, OneNumber(inputs[kMaxBoxes]));
-  const MergeSort sort(n);
+  const KeptBoxes rivals(n, wide);
   const Counter count("count"), other("other"), overlaps("overlaps");
   const PrimExpr zero = ir::Int64(0), one = ir::Int64(1);
-  const Stmt rows = SpatialNest(
-      "suppress", counts->shape,
-      [&](const Places& row) {
-        const auto score = [&](const PrimExpr& box) { return ir::Cast(wide, Load(scores, {row[0], row[1], box})); };
-        const auto try_box = [&](const PrimExpr& i) {
-          return Let("box", sort.Sorted(i), [&](const PrimExpr& box) {
-            const Stmt compare = Let("rival", Load(kept, {row[0], row[1], other.value()}), [&](const PrimExpr& rival) {
-              return ir::MakeSeq(
-                  {overlaps.Set(ir::Cast(kIndexDtype, Overlaps(boxes, row[0], box, rival, iou))), other.Add(one)});
-            });
-            const PrimExpr going = ir::And(ir::Equal(overlaps.value(), zero), other.value() < count.value());
-            const Stmt keep = ir::MakeSeq({Store(kept, box, {row[0], row[1], count.value()}), count.Add(one)});
-            const PrimExpr is_candidate = ir::And(least_score < score(box), count.value() < most);
-            return If(is_candidate, ir::MakeSeq({overlaps.Set(zero), other.Set(zero), While(going, compare),
-                                                 If(ir::Equal(overlaps.value(), zero), keep)}));
-          });
-        };
-        const auto is_before = [&](const PrimExpr& a, const PrimExpr& b) { return IsLess(score(a), score(b)); };
-        return ir::MakeSeq({sort.Sort({is_before}), count.Set(zero), Loop(n, try_box),
-                            Store(counts, count.value(), row), Store(starts, count.value(), row),
-                            Loop(n - count.value(), [&](const PrimExpr& i) {  // unused places are 0
-                              return Store(kept, zero, {row[0], row[1], count.value() + i});
-                            })});
-      },
-      {sort.state(), sort.order(), count.buffer(), other.buffer(), overlaps.buffer()});
+  const CandidateHeap candidates(n);
+  std::vector<Buffer> local = {count.buffer(), other.buffer(), overlaps.buffer()};
+  std::ranges::copy(rivals.buffers(), std::back_inserter(local));
+  std::ranges::copy(candidates.buffers(), std::back_inserter(local));
+  const auto suppress = [&](const Places& row) {
+    const auto score = [&](const PrimExpr& box) { return ir::Cast(wide, Load(scores, {row[0], row[1], box})); };
+    const auto is_before = [&](const PrimExpr& a, const PrimExpr& b) {
+      return ir::Or(score(b) < score(a), ir::And(ir::Equal(score(a), score(b)), a < b));
+    };
+    const auto is_candidate = [&](const PrimExpr& box) { return least_score < score(box); };
+    const auto try_box = [&](const PrimExpr& box) {
+      return rivals.NumbersOf(boxes, row[0], box, [&](const Places& numbers) {
+        const Stmt compare =
+            ir::MakeSeq({rivals.Compare(numbers, other.value(), count.value(), iou),
+                         overlaps.Set(ir::Cast(kIndexDtype, rivals.hit())), other.Add(ir::Int64(KeptBoxes::kAtOnce))});
+        const PrimExpr going = ir::And(ir::Equal(overlaps.value(), zero), other.value() < count.value());
+        const Stmt keep = ir::MakeSeq(
+            {rivals.Keep(numbers, count.value()), Store(kept, box, {row[0], row[1], count.value()}), count.Add(one)});
+        return ir::MakeSeq(
+            {overlaps.Set(zero), other.Set(zero), While(going, compare), If(ir::Equal(overlaps.value(), zero), keep)});
+      });
+    };
+    const PrimExpr are_wanted = ir::And(zero < candidates.size(), count.value() < most);
+    return ir::MakeSeq({candidates.Fill(is_candidate, is_before), rivals.Clear(), count.Set(zero),
+                        While(are_wanted, candidates.Take(is_before, try_box)), Store(counts, count.value(), row),
+                        Store(starts, count.value(), row),
+                        Loop(n - count.value(), [&](const PrimExpr& i) {  // unused places are 0
+                          return Store(kept, zero, {row[0], row[1], count.value() + i});
+                        })});
+  };
+  const Stmt rows = SpatialNest("suppress", counts->shape, suppress, local);
   return std::vector<Stmt>{rows, StartsOfRows(starts, outputs[0])};
 }
 
