@@ -131,14 +131,24 @@ def padding_of_some_axes_by_a_value():
 
 
 def lengths_that_may_broadcast():
-    """Scores, biases and a mask whose lengths have names of their own: each length of the sum is a choice, and a product
-    or a resized image of it is of choices alone."""
+    """Scores, biases and a mask whose lengths have names of their own: each length of the sum is a choice, and so are
+    those of a product or of a resized image of it."""
     nodes = [node("Add", ["x", "bias"], ["a"]), node("Mul", ["a", "m"], ["s"]), node("MatMul", ["s", "v"], ["y"]),
              node("Resize", ["s", "", "scales"], ["z"], mode="linear")]
     dims = {name: (F32, [name + axis for axis in "bhqk"]) for name in ("x", "bias", "m", "v")}
     calls = [{"x": normal(b, h, 17, 9), "bias": normal(1, h, 1, 9), "m": normal(b, 1, 17, 1), "v": normal(b, h, 9, 40)}
              for b, h in ((1, 1), (2, 3))]
     return Habit(nodes, dims, calls, {"scales": np.float32([1, 1, 2, 2])}, {"y": None, "z": None})
+
+
+def boxes_of_sizes_below_nothing():
+    """Boxes by centre and size, as a detector's head gives them: nothing overlaps with one of a size below 0."""
+    boxes = np.float32([[[5, 5, 4, 4], [5, 5, 4, 4], [5, 5, -4, -4], [5, 5, -4, -4], [5, 5, 4, -4], [5, 6, 4, 4]]])
+    scores = np.float32([[[0.5, 0.5, 0.9, 0.5, 0.8, 0.7]]])
+    nodes = [node("NonMaxSuppression", ["boxes", "scores", "most", "iou"], ["y"], center_point_box=1)]
+    return Habit(nodes, {"boxes": (F32, [1, "n", 4]), "scores": (F32, [1, 1, "n"])},
+                 [{"boxes": boxes[:, :n], "scores": scores[..., :n]} for n in (2, 6)],
+                 {"most": ints(9), "iou": np.float32(0.3)})
 
 
 def size_of_an_input():
@@ -296,7 +306,7 @@ def sixteen_bits_of_an_older_opset():
 HABITS = [lengths_that_are_not_known, lengths_that_a_mark_stands_for, grid_of_floats_up_to_a_symbol,
           range_of_fractions_up_to_a_symbol, all_elements_in_order, as_many_as_an_input_says, padding_up_to_a_length,
           padding_by_an_input, reflection_by_an_input, edges_by_an_input, wrapping_by_an_input,
-          padding_of_some_axes_by_a_value, lengths_that_may_broadcast, size_of_an_input,
+          padding_of_some_axes_by_a_value, lengths_that_may_broadcast, boxes_of_sizes_below_nothing, size_of_an_input,
           squeeze_of_a_length_that_the_graph_asks_for,
           branches_of_unlike_ranks, branches_of_unlike_lengths, squeeze_of_a_length_that_data_decide,
           results_of_unlike_ranks, squeeze_of_whatever_is_one, squeezes_of_the_same_length,

@@ -119,7 +119,8 @@ Outputs Unique(const NodeImporter& node) {
   return outputs;
 }
 
-// Converts boxes given by centre and size to opposite corners. The order of the axes does not matter to overlaps.
+// Converts boxes given by centre and size to opposite corners. The order of the axes does not matter to overlaps. A size
+// below 0 is no distance between corners: nothing overlaps with such a box.
 Result<Expr> Corners(const NodeImporter& node, const Expr& boxes) {
   const auto part = [&](int64_t begin) {
     const auto ints = [](int64_t value) {
@@ -134,7 +135,8 @@ Result<Expr> Corners(const NodeImporter& node, const Expr& boxes) {
   INGOT_ASSIGN_OR_RETURN(const Expr half, node.Scalar(0.5, *ir::As<ir::TensorTypeNode>(boxes->type)->dtype));
   INGOT_ASSIGN_OR_RETURN(const Expr reach, node.Bind("multiply", {size, half}));
   INGOT_ASSIGN_OR_RETURN(const Expr low, node.Bind("subtract", {centre, reach}));
-  INGOT_ASSIGN_OR_RETURN(const Expr high, node.Bind("add", {centre, reach}));
+  INGOT_ASSIGN_OR_RETURN(const Expr sum, node.Bind("add", {centre, reach}));
+  INGOT_ASSIGN_OR_RETURN(const Expr high, node.Bind("maximum", {low, sum}));
   const Expr corners = ir::Make<ir::TupleNode>(
       std::vector<Expr>{low, high}, ir::Make<ir::TupleTypeNode>(std::vector<ir::Type>{low->type, high->type}));
   return node.Bind("concat", {corners}, {{"axis", int64_t{2}}});
