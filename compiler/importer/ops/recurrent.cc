@@ -145,7 +145,7 @@ Result<Expr> Columns(const NodeImporter& node, Expr x, int64_t begin, int64_t en
 
 int64_t GateColumns(const Layer& layer) { return layer.directions * layer.panels * layer.gates * layer.lanes; }
 
-// Returns the inputs of all steps, [T, B, I], or as one matrix.
+// Returns the inputs of all steps, [T, B, I], as one matrix [T * B, I].
 Result<Expr> InputsOfSteps(const NodeImporter& node, const Layer& layer) {
   const std::vector<PrimExpr> leading = layer.batch_first ? std::vector<PrimExpr>{layer.batch, layer.steps}
                                                           : std::vector<PrimExpr>{layer.steps, layer.batch};
@@ -153,7 +153,6 @@ Result<Expr> InputsOfSteps(const NodeImporter& node, const Layer& layer) {
   if (layer.batch_first) {
     INGOT_ASSIGN_OR_RETURN(x, Permuted(node, std::move(x), {1, 0, 2}));
   }
-  // All steps are one matrix.
   const std::vector<PrimExpr> rows = {layer.steps, layer.batch};
   return Reshaped(node, std::move(x), ShapeOf({Product(rows), layer.inputs}));
 }
