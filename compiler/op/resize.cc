@@ -141,9 +141,8 @@ Result<ir::Type> InferResize(const ir::Call& call) {
   }
   if (x->rank >= 0) {
     INGOT_ASSIGN_OR_RETURN(const ResizeCall resize, ReadResize(call, x->rank));
-    const bool is_nearest = resize.mode.interpolation == Interpolation::kNearest;
-    if (!is_nearest && x->dtype && !x->dtype->is_floating())
-      return OpError(call, "expected floats, got " + Describe(x));
+    if (resize.mode.interpolation != Interpolation::kNearest && x->dtype && x->dtype->is_bool())
+      return OpError(call, "expected numbers, got " + Describe(x));
     for (size_t i = 0; size && x->dims && i < size->size(); ++i) {
       const bool resized = std::ranges::any_of(resize.axes, [&](const auto& axis) { return axis.axis == i; });
       if (!resized && DimsDiffer((*size)[i], (*x->dims)[i])) {
@@ -194,7 +193,8 @@ F PlaceOf(F x, const topi::ResizeAxis& axis, Coordinates coordinates, F in, F ou
     case Coordinates::kHalfPixel:
       return scaled(x + half) - half;
     case Coordinates::kHalfPixelSymmetric:
-      return (axis.scale ? in * half * (1 - out / (scale * in)) : 0) + scaled(x + half) - half;
+      if (!axis.scale) return scaled(x + half) - half;
+      return static_cast<F>(double{in * half * (1 - out / (scale * in))} + (double{x} + 0.5) / double{scale} - 0.5);
     case Coordinates::kPytorchHalfPixel:
       return out > 1 ? scaled(x + half) - half : 0;
     case Coordinates::kAlignCorners:
@@ -210,12 +210,12 @@ F PlaceOf(F x, const topi::ResizeAxis& axis, Coordinates coordinates, F in, F ou
   INGOT_UNREACHABLE();
 }
 
-double RoundPlace(double place, Rounding rounding, bool shrinks) {
+double RoundPlace(double place, Rounding rounding, bool shrinks, double slack) {
   switch (rounding) {
     case Rounding::kPreferFloor:
-      return std::ceil(place - 0.5);
+      return std::ceil(place - (0.5 + slack));
     case Rounding::kPreferCeil:
-      return std::floor(place + 0.5);
+      return std::floor(place + (0.5 + slack));
     case Rounding::kFloor:
       return std::floor(place);
     case Rounding::kCeil:
@@ -254,6 +254,7 @@ Result<std::vector<ReferenceTensor>> ReferenceResize(const ir::Call& call, std::
   for (size_t i = 0; resize.has_scale_tensor && i < resize.axes.size(); ++i)
     resize.axes[i].scale = GetNumber(inputs[1], static_cast<int64_t>(i));
   const topi::ResizeMode& mode = resize.mode;
+  const bool of_integers = !x.dtype.is_floating() && mode.interpolation != Interpolation::kNearest;
   ReferenceTensor out = NewReference(x.dtype, dims);
   ForEachIndex(dims, [&](const Index& at, int64_t flat) {
     std::vector<std::pair<size_t, std::vector<Tap>>> all;
@@ -266,14 +267,17 @@ Result<std::vector<ReferenceTensor>> ReferenceResize(const ir::Call& call, std::
       double place = PlaceOf<double>(x_place, axis, mode.coordinates, in, length);
       is_inside = is_inside && place >= 0 && place <= in - 1;
       std::vector<Tap> taps;
-      if (mode.interpolation == Interpolation::kNearest) {
-        if (is_narrow && axis.scale) {
-          const auto narrow = [](double value) { return static_cast<float>(value); };
-          place =
-              static_cast<double>(PlaceOf<float>(narrow(x_place), axis, mode.coordinates, narrow(in), narrow(length)));
-        }
+      const bool is_nearest = mode.interpolation == Interpolation::kNearest;
+      const bool finds_narrow = is_narrow && axis.scale && (is_nearest || of_integers);
+      if (finds_narrow) {
+        const auto narrow = [](double value) { return static_cast<float>(value); };
+        place =
+            static_cast<double>(PlaceOf<float>(narrow(x_place), axis, mode.coordinates, narrow(in), narrow(length)));
+      }
+      if (is_nearest) {
         const bool shrinks = axis.scale ? *axis.scale < 1 : length < in;
-        taps = {{static_cast<int64_t>(RoundPlace(place, mode.rounding, shrinks)), 1.0}};
+        const double slack = finds_narrow ? topi::kNarrowSlack : 0;
+        taps = {{static_cast<int64_t>(RoundPlace(place, mode.rounding, shrinks, slack)), 1.0}};
       } else {
         taps = TapsAt(place, mode.interpolation, mode.cubic_alpha);
       }
@@ -291,7 +295,12 @@ Result<std::vector<ReferenceTensor>> ReferenceResize(const ir::Call& call, std::
     if (mode.coordinates == Coordinates::kTfCropAndResize && !is_inside) {
       SetNumber(out, flat, mode.extrapolation);
     } else {
-      SetNumber(out, flat, SumTaps(x, all, at));
+      const double sum = SumTaps(x, all, at);
+      const bool is_cut = of_integers && mode.interpolation == Interpolation::kLinear;
+      SetNumber(out, flat,
+                is_cut        ? std::trunc(sum + std::copysign(topi::kFractionSlack, sum))
+                : of_integers ? std::nearbyint(sum)
+                              : sum);
     }
   });
   return std::vector<ReferenceTensor>{std::move(out)};
@@ -432,7 +441,9 @@ std::vector<OpRow> ResizeOps() {
                   .implementations = {TeImplementation<DefineResize>()},
                   .cases = {.rank0 = false}});
   rows.back().cases.dtypes = FloatDataTypes();
-  rows.back().cases.dtypes.push_back(DataType::Int(32));
+  for (const DataType dtype : {DataType::Int(32), DataType::Int(8), DataType::UInt(8)}) {
+    rows.back().cases.dtypes.push_back(dtype);
+  }
   rows.push_back({.name = "image.grid_sample",
                   .summary = "data [n, c, spatial...] at the places of grid [n, ..., coordinates from -1 to 1]",
                   .arg_names = {"data", "grid"},

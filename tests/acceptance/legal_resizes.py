@@ -24,6 +24,66 @@ def length_that_float32_rounds_up():
                   {"x": ([1, 1, 5], normal(1, 1, 5))}, {"scales": np.array([1, 1, 2.6], np.float32)})
 
 
+def length_of_a_symbol_that_float32_rounds_up():
+    return Recipe([node("Resize", ["x", "", "scales"], ["y"], mode="linear")],
+                  {"x": (["n", "c", "w"], normal(1, 1, 5))}, {"scales": np.array([1, 1, 2.6], np.float32)})
+
+
+def lengths_of_symbols_beside_numbers():
+    """One axis by a power of two, one by a fraction, one of a known length; what is added has the resized lengths."""
+    nodes = [node("Resize", ["x", "", "scales"], ["r"], mode="nearest"), node("Add", ["r", "z"], ["y"])]
+    return Recipe(nodes, {"x": (["n", "h", 5, "w"], normal(1, 6, 5, 5)), "z": (["n", "h2", "k", "w2"], normal(1, 3, 13, 13))},
+                  {"scales": np.array([1, 0.5, 2.6, 2.6], np.float32)})
+
+
+def nearest(length, scale, **attributes):
+    return Recipe([node("Resize", ["x", "", "s"], ["y"], mode="nearest", **attributes)],
+                  {"x": (["n", "c", "w"], normal(1, 1, length))}, {"s": np.array([1, 1, scale], np.float32)}, opset=19)
+
+
+def place_that_rounding_leaves_beside_the_middle():
+    """4.5 / 0.3 - 0.5 lies between two elements, in float32 a little below."""
+    return nearest(30, 0.3, nearest_mode="round_prefer_ceil")
+
+
+def centred_places_between_elements():
+    return nearest(38, 2 / 3, nearest_mode="round_prefer_floor",
+                   coordinate_transformation_mode="half_pixel_symmetric")
+
+
+def centred_places_at_elements():
+    return nearest(33, 1.5, nearest_mode="ceil", coordinate_transformation_mode="half_pixel_symmetric")
+
+
+def resize_of_integers(dtype, scales, want=None, **attributes):
+    x = np.random.default_rng(5).integers(0 if dtype == np.uint8 else -100, 100, (1, 2, 9, 6)).astype(dtype)
+    return Recipe([node("Resize", ["x", "", "s"], ["y"], **attributes)], {"x": (["n", "c", "h", "w"], x)},
+                  {"s": np.array([1, 1, *scales], np.float32)}, opset=19, want=want)
+
+
+def linear_resize_of_bytes():
+    return resize_of_integers(np.uint8, (1 / 3, 1), mode="linear")
+
+
+def linear_resize_of_signed_bytes():
+    return resize_of_integers(np.int8, (2, 0.5), mode="linear")
+
+
+def linear_resize_of_integers():
+    return resize_of_integers(np.int32, (0.5, 2), mode="linear")
+
+
+def antialias_of_bytes_along_one_axis():
+    return resize_of_integers(np.uint8, (0.5, 1), mode="linear", antialias=1)
+
+
+def cubic_resize_of_bytes():
+    """ONNX Runtime has none; the reference rounds the sums, and what leaves the dtype is its last number."""
+    x = np.array([0, 255, 255, 0], np.uint8)
+    return Recipe([node("Resize", ["x", "", "s"], ["y"], mode="cubic")], {"x": (["w"], x)},
+                  {"s": np.array([2], np.float32)}, want=np.array([0, 58, 197, 255, 255, 197, 58, 0], np.uint8))
+
+
 def picture(h, w):
     return (["n", "c", "h", "w"], normal(1, 2, h, w))
 

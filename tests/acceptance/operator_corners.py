@@ -479,14 +479,18 @@ def resize(d, op):
         x = x.astype(F32)
         attrs["cubic_coeff_a"] = d.pick(-0.75, -0.5)
         attrs["exclude_outside"] = d.int(0, 1)
+    of_bytes = mode == "linear" and x.dtype == U8  # sums that are exact, of which the fraction is cut off
+    if of_bytes:
+        attrs["coordinate_transformation_mode"] = d.pick("half_pixel", "asymmetric")
     roi = None
     if attrs["coordinate_transformation_mode"] == "tf_crop_and_resize":
         starts = [0.0, 0.0, *(d.pick(0, 0.25, -0.5) for _ in range(rank))]
         ends = [1.0, 1.0, *(d.pick(1, 0.75, 1.5) for _ in range(rank))]
         roi = np.array(starts + ends, F32)
         attrs["extrapolation_value"] = 7.0
-    if d.chance(0.5):
-        scales = np.array([1, 1, *(d.pick(0.5, 0.6, 1.0, 1.5, 2.0, 2.6) for _ in range(rank))], F32)
+    if d.chance(0.5) or of_bytes:
+        factors = (0.5, 1.0, 2.0) if of_bytes else (0.5, 0.6, 1.0, 1.5, 2.0, 2.6)
+        scales = np.array([1, 1, *(d.pick(*factors) for _ in range(rank))], F32)
         inputs = [x, roi, scales]
     else:
         sizes = d.ints([*dims[:2], *(d.int(1, 9) for _ in range(rank))])

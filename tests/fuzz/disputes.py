@@ -29,6 +29,8 @@ AVOIDED = [
      "0 in onnx.reference, and the mean of the masked values in ONNX Runtime"),
     ("MaxPool AveragePool LpPool", "auto_pad SAME_* of a window shorter than its stride: ONNX Runtime's mean then "
      "leaves out the data's edge, its maximum refuses"),
+    ("Resize", "linear, integers: fractions are cut off, as in ONNX Runtime, where a sum that is a whole number may come out "
+     "below it; antialiased ones are rounded once, in ONNX Runtime once per axis and, of int8, up to 0"),
     ("Resize", "half_pixel_symmetric, align_corners, tf_crop_and_resize and pytorch_half_pixel, nearest, of lengths "
      "that the scale rounds: places lie on borders of elements, and whether the length before rounding or after it "
      "counts is not said"),

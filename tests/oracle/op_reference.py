@@ -358,7 +358,12 @@ def resize(c, x):
     model = helper.make_model(graph, opset_imports=[opset], ir_version=9)
     finds_in_float32 = a["method"] == "nearest" and a["scales"]
     if not is_old and not finds_in_float32:
-        return onnx.reference.ReferenceEvaluator(model).run(None, {"x": wide(x[0])})[0]
+        y = onnx.reference.ReferenceEvaluator(model).run(None, {"x": x[0].astype(np.float64)})[0]
+        if x[0].dtype.kind in "iu" and a["method"] == "linear":  # as ONNX Runtime, which cuts the fraction off
+            return np.trunc(y + np.copysign(1e-3, y))
+        if x[0].dtype.kind in "iu" and a["method"] == "cubic":
+            return np.clip(np.rint(y), np.iinfo(x[0].dtype).min, np.iinfo(x[0].dtype).max)
+        return y
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     return session.run(None, {"x": x[0].astype(np.float32)})[0]
 

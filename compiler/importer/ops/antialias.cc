@@ -2,6 +2,8 @@
 // constants, and when the model runs where they are not, or are many.
 #include "compiler/importer/ops/antialias.h"
 
+#include <cmath>
+
 #include "compiler/importer/build.h"
 #include "compiler/op/antialias.h"
 #include "compiler/op/infer.h"
@@ -46,11 +48,15 @@ Result<Windows> ComputedWindows(const NodeImporter& node, const PrimExpr& in, co
 
 }  // namespace
 
-Result<Expr> ResizeAntialiased(const NodeImporter& node, Expr x, const std::vector<int64_t>& axes,
+Result<Expr> ResizeAntialiased(const NodeImporter& node, const std::vector<int64_t>& axes,
                                const std::vector<double>& scales, const std::vector<PrimExpr>& dims,
                                const AntialiasOptions& options) {
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
   const std::vector<PrimExpr> from = *type->dims;
+  const DataType own = *type->dtype;
+  const DataType dtype = own.is_floating() ? own : DataType::Float(own.bits > 16 ? 64 : 32);
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(x, CastTo(node, std::move(x), dtype));
   for (size_t i = 0; i < axes.size(); ++i) {
     const PrimExpr &in = from[static_cast<size_t>(axes[i])], &out = dims[static_cast<size_t>(axes[i])];
     const auto length = ir::AsConstInt(in), wanted = ir::AsConstInt(out);
@@ -69,13 +75,25 @@ Result<Expr> ResizeAntialiased(const NodeImporter& node, Expr x, const std::vect
     Windows windows;
     if (is_constant && *wanted <= kMostWeights / *ir::AsConstInt(taps)) {
       const double number = scales.empty() ? static_cast<double>(*wanted) / static_cast<double>(*length) : scale.number;
-      windows = ConstantWindows(filter, number, *length, *wanted, *ir::AsConstInt(taps), *type->dtype);
+      windows = ConstantWindows(filter, number, *length, *wanted, *ir::AsConstInt(taps), dtype);
     } else {
       INGOT_ASSIGN_OR_RETURN(windows, ComputedWindows(node, in, out, taps, scale, options));
     }
     INGOT_ASSIGN_OR_RETURN(x, node.Bind("window_sum", {x, windows.weights, windows.begins}, {{"axis", axes[i]}}));
   }
-  return x;
+  if (own == dtype) return x;
+  // Halves go away from zero, as in ONNX Runtime.
+  INGOT_ASSIGN_OR_RETURN(const Expr sign, node.Bind("sign", {x}));
+  INGOT_ASSIGN_OR_RETURN(const Expr half, node.Scalar(0.5, dtype));
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("abs", {x}));
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("add", {x, half}));
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("floor", {x}));
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("multiply", {x, sign}));
+  const double high = std::ldexp(1.0, own.is_int() ? own.bits - 1 : own.bits);
+  const double greatest = own.bits < 64 ? high - 1 : std::nextafter(high, 0);
+  const auto bound = [&](double value) { return ir::Make<ir::PrimValueNode>(ir::FloatImm(dtype, value)); };
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("clip", {x, bound(own.is_int() ? -high : 0), bound(greatest)}));
+  return CastTo(node, x, own);
 }
 
 }  // namespace ingot::importer

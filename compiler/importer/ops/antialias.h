@@ -20,9 +20,10 @@ struct AntialiasOptions {
   std::vector<PrimExpr> ratios = {};
   std::string policy = {};
 };
-// Resizes x along the axes to these lengths; scales are those for the coordinates (empty: quotients of the lengths).
-// Weights between lengths that are symbols are computed when the model runs.
-Result<Expr> ResizeAntialiased(const NodeImporter& node, Expr x, const std::vector<int64_t>& axes,
+// Resizes the first input along the axes to these lengths; scales are those for the coordinates (empty: quotients of the
+// lengths). Weights between lengths that are symbols are computed when the model runs. Integers are resized as floats,
+// whose sums are rounded and keep to the dtype.
+Result<Expr> ResizeAntialiased(const NodeImporter& node, const std::vector<int64_t>& axes,
                                const std::vector<double>& scales, const std::vector<PrimExpr>& dims,
                                const AntialiasOptions& options);
 

@@ -12,8 +12,8 @@
 namespace ingot::importer {
 namespace {
 
-constexpr double kMaxLength = 2147483648.0;            // of a resized dimension
-constexpr int64_t kMaxDenominator = int64_t{1} << 31;  // below, a scale makes symbolic dims 0
+constexpr double kMaxLength = 2147483648.0;  // of a resized dimension
+constexpr int kLeastExponent = -30;          // of a scale that divides a symbolic dim by a power of two
 
 bool IsNumber(const PrimExpr& length) { return ir::AsConstInt(length).has_value(); }
 
@@ -36,8 +36,9 @@ ir::AttrValue Floats(const std::vector<double>& values) {
   return ir::AttrValue(std::move(list));
 }
 
-// Returns floor(dim * scale). A scale is a float32, so a whole number over a power of two. The product of a number is
-// rounded to float32, as ONNX's shape inference and ONNX Runtime round it: 5 * 2.6 is 13. That of a symbol is exact.
+// Returns the float32 product of a length and a scale rounded down, as ONNX's shape inference and ONNX Runtime round it:
+// 5 * 2.6 is 13, though the float32 next to 2.6 is less. That of a symbol is a formula where the scale is a power of
+// two, which rounds nothing, and null otherwise: the function computes it when it runs.
 Result<PrimExpr> Scaled(const NodeImporter& node, const PrimExpr& dim, double scale) {
   if (!(scale > 0) || scale > kMaxLength) return node.Invalid("a scale of " + std::to_string(scale));
   if (const auto length = ir::AsConstInt(dim)) {
@@ -45,12 +46,27 @@ Result<PrimExpr> Scaled(const NodeImporter& node, const PrimExpr& dim, double sc
     if (scaled > kMaxLength) return node.Invalid("a dimension scaled to " + std::to_string(scaled));
     return ir::Int64(static_cast<int64_t>(scaled));
   }
-  double numerator = scale;
-  int64_t denominator = 1;
-  for (; numerator != std::floor(numerator) && denominator < kMaxDenominator; denominator *= 2) numerator *= 2;
-  if (numerator != std::floor(numerator))
-    return node.Unsupported("a symbolic dimension scaled by " + std::to_string(scale));
-  return op::SimplifyDim(ir::FloorDiv(dim * static_cast<int64_t>(numerator), ir::Int64(denominator)));
+  int exponent = 0;
+  if (std::frexp(scale, &exponent) != 0.5 || exponent < kLeastExponent) return PrimExpr(nullptr);
+  if (scale >= 1) return op::SimplifyDim(dim * static_cast<int64_t>(scale));
+  return op::SimplifyDim(ir::FloorDiv(dim, ir::Int64(static_cast<int64_t>(1 / scale))));
+}
+
+// The products of lengths and scales, a tensor of as many floats, rounded down as those above, as new symbols.
+Result<std::vector<PrimExpr>> ScaledWhenRun(const NodeImporter& node, std::vector<PrimExpr> lengths, Expr scales) {
+  const DataType narrow = DataType::Float(32), index = DataType::Int(64);
+  INGOT_ASSIGN_OR_RETURN(Expr resized, node.Bind("shape_to_tensor", {ShapeOf(std::move(lengths))}));
+  INGOT_ASSIGN_OR_RETURN(resized, CastTo(node, resized, narrow));
+  INGOT_ASSIGN_OR_RETURN(scales, CastTo(node, scales, narrow));
+  INGOT_ASSIGN_OR_RETURN(resized, node.Bind("multiply", {resized, scales}));
+  INGOT_ASSIGN_OR_RETURN(resized, node.Bind("floor", {resized}));
+  // No scale that is 0, below, or no number has a length.
+  INGOT_ASSIGN_OR_RETURN(const Expr zero, node.Scalar(0, narrow));
+  INGOT_ASSIGN_OR_RETURN(const Expr none, node.Scalar(-1, narrow));
+  INGOT_ASSIGN_OR_RETURN(const Expr is_positive, node.Bind("greater", {scales, zero}));
+  INGOT_ASSIGN_OR_RETURN(resized, node.Bind("where", {is_positive, resized, none}));
+  INGOT_ASSIGN_OR_RETURN(resized, CastTo(node, resized, index));
+  return node.NameElements(resized);
 }
 
 // The scales or the sizes of a node, over all axes of the data or those in the attribute `axes`.
@@ -70,9 +86,24 @@ Result<Sizes> SizesFromScales(const NodeImporter& node, std::vector<int64_t> axe
   if (scales.size() != axes.size()) {
     return node.Invalid("expected " + std::to_string(axes.size()) + " scales, got " + std::to_string(scales.size()));
   }
+  std::vector<size_t> places;  // of the lengths that are computed when the function runs
+  std::vector<PrimExpr> lengths;
+  std::vector<float> factors;
   for (size_t i = 0; i < axes.size(); ++i) {
-    PrimExpr& dim = dims[static_cast<size_t>(axes[i])];
-    INGOT_ASSIGN_OR_RETURN(dim, Scaled(node, dim, scales[i]));
+    const auto at = static_cast<size_t>(axes[i]);
+    INGOT_ASSIGN_OR_RETURN(PrimExpr scaled, Scaled(node, dims[at], scales[i]));
+    if (scaled == nullptr) {
+      places.push_back(at);
+      lengths.push_back(dims[at]);
+      factors.push_back(static_cast<float>(scales[i]));
+    } else {
+      dims[at] = std::move(scaled);
+    }
+  }
+  if (!places.empty()) {
+    const Expr tensor = ConstantOf(DataType::Float(32), {static_cast<int64_t>(factors.size())}, factors);
+    INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> named, ScaledWhenRun(node, std::move(lengths), tensor));
+    for (size_t i = 0; i < places.size(); ++i) dims[places[i]] = named[i];
   }
   return Sizes{std::move(axes), std::move(scales), std::move(dims)};
 }
@@ -108,19 +139,7 @@ Result<Sizes> SizesFromData(const NodeImporter& node, size_t input, const std::v
     INGOT_ASSIGN_OR_RETURN(scales, node.Bind("take", {scales, numbers}, {{"axis", int64_t{0}}}));
   }
   sizes.scale_tensor = scales;
-  const DataType narrow = DataType::Float(32), index = DataType::Int(64);
-  INGOT_ASSIGN_OR_RETURN(Expr resized, node.Bind("shape_to_tensor", {ShapeOf(std::move(lengths))}));
-  INGOT_ASSIGN_OR_RETURN(resized, CastTo(node, resized, narrow));
-  INGOT_ASSIGN_OR_RETURN(scales, CastTo(node, scales, narrow));
-  INGOT_ASSIGN_OR_RETURN(resized, node.Bind("multiply", {resized, scales}));
-  INGOT_ASSIGN_OR_RETURN(resized, node.Bind("floor", {resized}));
-  // No scale that is 0, below, or no number has a length.
-  INGOT_ASSIGN_OR_RETURN(const Expr zero, node.Scalar(0, narrow));
-  INGOT_ASSIGN_OR_RETURN(const Expr none, node.Scalar(-1, narrow));
-  INGOT_ASSIGN_OR_RETURN(const Expr is_positive, node.Bind("greater", {scales, zero}));
-  INGOT_ASSIGN_OR_RETURN(resized, node.Bind("where", {is_positive, resized, none}));
-  INGOT_ASSIGN_OR_RETURN(resized, CastTo(node, resized, index));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> named, node.NameElements(resized));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> named, ScaledWhenRun(node, std::move(lengths), scales));
   for (size_t i = 0; i < named.size(); ++i) sizes.dims[static_cast<size_t>(sizes.axes[i])] = named[i];
   return sizes;
 }
@@ -213,10 +232,6 @@ Result<std::string> Method(const NodeImporter& node, const char* default_mode) {
 
 Outputs ResizeTo(const NodeImporter& node, Sizes sizes, ir::Attrs attrs) {
   INGOT_ASSIGN_OR_RETURN(const Expr x, node.Input(0));
-  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
-  if (attrs.GetString("method") != "nearest" && !type->dtype->is_floating()) {
-    return node.Unsupported("interpolation of " + type->dtype->ToString());
-  }
   attrs = attrs.With("axes", AttrValue::Ints(sizes.axes));
   if (!sizes.scales.empty()) attrs = attrs.With("scales", Floats(sizes.scales));
   std::vector<Expr> args = {x, ShapeOf(std::move(sizes.dims))};
@@ -249,10 +264,12 @@ Outputs ResizeByScales(const NodeImporter& node) {
       {{"method", method}, {"coordinate_transformation_mode", "asymmetric"}, {"rounding_method", "by_scale"}});
 }
 
-// Whether the kernel is stretched, which only matters if the result is smaller.
+// Whether the kernel is stretched, which only matters if the result is smaller, or its integers are rounded.
 Result<bool> IsAntialiased(const NodeImporter& node, const Sizes& sizes, const std::string& method) {
   INGOT_ASSIGN_OR_RETURN(const int64_t antialias, node.Int("antialias", 0));
   if (antialias == 0 || method == "nearest") return false;
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
+  if (!type->dtype->is_floating()) return true;
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
   return std::ranges::any_of(sizes.axes, [&](int64_t axis) {
     const auto from = ir::AsConstInt(in[static_cast<size_t>(axis)]);
@@ -287,8 +304,7 @@ Outputs Resize(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const bool antialiased, IsAntialiased(node, sizes, method));
   if (antialiased) {
     if (sizes.scale_tensor != nullptr) return node.Unsupported("antialias by scales that are not constant");
-    INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
-    return One(ResizeAntialiased(node, std::move(x), sizes.axes, sizes.scales, sizes.dims,
+    return One(ResizeAntialiased(node, sizes.axes, sizes.scales, sizes.dims,
                                  {method, places, alpha, exclude != 0, sizes.ratios, sizes.policy}));
   }
   ir::Attrs attrs = {{"method", method},

@@ -38,8 +38,10 @@ PrimExpr Place(const PrimExpr& x, const ResizeAxis& axis, Coordinates coordinate
       return half_pixel;
     case Coordinates::kHalfPixelSymmetric: {
       if (scale == nullptr) return half_pixel;
+      // The offset that centres is of this dtype; it is added in float64, as ONNX Runtime adds it.
       const PrimExpr rounded = cast(out) / (scale * cast(in));
-      return cast(in) * number(0.5) * (number(1) - rounded) + scaled(cast(x) + number(0.5)) - number(0.5);
+      const PrimExpr offset = cast(in) * number(0.5) * (number(1) - rounded);
+      return cast(Double(offset) + (Double(x) + D(0.5)) / Double(scale) - D(0.5));
     }
     case Coordinates::kPytorchHalfPixel:
       return ir::Select(is_one, number(0), half_pixel);
@@ -67,12 +69,13 @@ PrimExpr Shrinks(const ResizeAxis& axis, const PrimExpr& in, const PrimExpr& out
   return axis.ratio != nullptr ? axis.ratio < D(1) : out < in;
 }
 
-PrimExpr Round(const PrimExpr& place, Rounding rounding, const PrimExpr& shrinks) {
+// slack: how far from the middle between two elements a place still counts as there.
+PrimExpr Round(const PrimExpr& place, Rounding rounding, const PrimExpr& shrinks, double slack) {
   switch (rounding) {
     case Rounding::kPreferFloor:
-      return Ceil(place - D(0.5));
+      return Ceil(place - D(0.5 + slack));
     case Rounding::kPreferCeil:
-      return Floor(place + D(0.5));
+      return Floor(place + D(0.5 + slack));
     case Rounding::kFloor:
       return Floor(place);
     case Rounding::kCeil:
@@ -83,7 +86,11 @@ PrimExpr Round(const PrimExpr& place, Rounding rounding, const PrimExpr& shrinks
   INGOT_UNREACHABLE();
 }
 
-// Growing by a whole number repeats elements: no floating-point arithmetic.
+// Growing by a whole number repeats elements: no floating-point arithmetic. Places between two elements are then at
+// least half a repeat's width away from the middle.
+constexpr double kMostRepeats = 1e5;
+static_assert(kNarrowSlack * kMostRepeats < 0.5);
+
 bool RepeatsElements(const ResizeAxis& axis, const ResizeMode& mode, const PrimExpr& in, const PrimExpr& out,
                      int64_t* times) {
   const auto in_length = ir::AsConstInt(in);
@@ -95,7 +102,7 @@ bool RepeatsElements(const ResizeAxis& axis, const ResizeMode& mode, const PrimE
   } else if (in_length && out_length && *in_length > 0) {
     scale = static_cast<double>(*out_length) / static_cast<double>(*in_length);
   }
-  if (scale < 1 || scale > 1e6 || scale != std::floor(scale)) return false;
+  if (scale < 1 || scale > kMostRepeats || scale != std::floor(scale)) return false;
   *times = static_cast<int64_t>(scale);
   const bool is_exact = DimsEqual(in * *times, out);
   const bool nearest_half = mode.rounding == Rounding::kPreferFloor || mode.rounding == Rounding::kPreferCeil;
@@ -120,8 +127,9 @@ struct TapTables {
 };
 
 TapTables MakeTables(const ResizeAxis& axis, const ResizeMode& mode, const PrimExpr& in, const PrimExpr& out,
-                     DataType dtype) {
-  const bool is_narrow = mode.interpolation == Interpolation::kNearest && axis.has_narrow_scale();
+                     DataType dtype, bool of_integers) {
+  const bool is_nearest = mode.interpolation == Interpolation::kNearest;
+  const bool is_narrow = (is_nearest || of_integers) && axis.has_narrow_scale();
   const DataType places = is_narrow ? DataType::Float(32) : kDouble;
   const bool takes_part = mode.coordinates == Coordinates::kTfCropAndResize && !axis.takes_all();
   const auto place_of = [&](const PrimExpr& x) {
@@ -137,7 +145,7 @@ TapTables MakeTables(const ResizeAxis& axis, const ResizeMode& mode, const PrimE
   TapTables tables;
   if (mode.interpolation == Interpolation::kNearest) {
     tables.positions = {table("resize_position", [&](const PrimExpr& place) {
-      return Clamp(Int(Round(place, mode.rounding, Shrinks(axis, in, out))), in);
+      return Clamp(Int(Round(place, mode.rounding, Shrinks(axis, in, out), is_narrow ? kNarrowSlack : 0)), in);
     })};
     return tables;
   }
@@ -168,8 +176,29 @@ TapTables MakeTables(const ResizeAxis& axis, const ResizeMode& mode, const PrimE
   return tables;
 }
 
+// The dtype of weights and sums.
+DataType SumType(DataType dtype) {
+  if (!dtype.is_floating()) return DataType::Float(dtype.bits > 16 ? 64 : 32);
+  return Wide(ir::MakeConst(dtype, 0))->dtype;
+}
+
+// A sum as an element of the result.
+PrimExpr Narrow(DataType dtype, const PrimExpr& sum, Interpolation interpolation) {
+  if (dtype.is_floating() || interpolation == Interpolation::kNearest) return ir::Cast(dtype, sum);
+  const PrimExpr wide = Double(sum);
+  if (interpolation == Interpolation::kLinear) {
+    return ir::Cast(dtype, ir::Select(wide < D(0), wide - D(kFractionSlack), wide + D(kFractionSlack)));
+  }
+  const double high = std::ldexp(1.0, dtype.is_int() ? dtype.bits - 1 : dtype.bits);
+  const double greatest = dtype.bits < 64 ? high - 1 : std::nextafter(high, 0);
+  const PrimExpr whole = ir::CallIntrinsic(ir::Intrinsic::kNearbyInt, {wide});
+  const PrimExpr kept = ir::Max(ir::Min(whole, D(greatest)), D(dtype.is_int() ? -high : 0));
+  return ir::Cast(dtype, kept);
+}
+
 // x resampled along one axis.
-te::Tensor ResizeAlong(const te::Tensor& x, const ResizeAxis& axis, const ResizeMode& mode, const PrimExpr& out) {
+te::Tensor ResizeAlong(const te::Tensor& x, const ResizeAxis& axis, const ResizeMode& mode, const PrimExpr& out,
+                       bool of_integers) {
   const size_t at = axis.axis;
   const PrimExpr in = x.shape()[at];
   Shape shape = x.shape();
@@ -184,8 +213,8 @@ te::Tensor ResizeAlong(const te::Tensor& x, const ResizeAxis& axis, const Resize
         shape, [&](const te::Indices& i) { return element(i, ir::FloorDiv(i[at], ir::Int64(times))); },
         "resize_nearest");
   }
-  const DataType dtype = Wide(ir::MakeConst(x.dtype(), 0))->dtype;
-  const TapTables tables = MakeTables(axis, mode, in, out, dtype);
+  const DataType dtype = SumType(x.dtype());
+  const TapTables tables = MakeTables(axis, mode, in, out, dtype, of_integers);
   if (mode.interpolation == Interpolation::kNearest) {
     return te::Compute(
         shape, [&](const te::Indices& i) { return element(i, tables.positions[0](i[at])); }, "resize_nearest");
@@ -197,7 +226,7 @@ te::Tensor ResizeAlong(const te::Tensor& x, const ResizeAxis& axis, const Resize
         for (size_t tap = 0; tap < tables.positions.size(); ++tap) {
           // What has no weight has no part, infinities included: an axis of unknown length may keep it.
           const PrimExpr weight = tables.weights[tap](i[at]), nothing = ir::MakeConst(dtype, 0);
-          const PrimExpr product = Wide(element(i, tables.positions[tap](i[at]))) * weight;
+          const PrimExpr product = ir::Cast(dtype, element(i, tables.positions[tap](i[at]))) * weight;
           const PrimExpr term = ir::Select(ir::NotEqual(weight, nothing), product, nothing);
           sum = sum == nullptr ? term : sum + term;
         }
@@ -216,14 +245,15 @@ te::Tensor Resize(const te::Tensor& x, const std::vector<ResizeAxis>& axes, cons
     const bool takes_part = mode.coordinates == Coordinates::kTfCropAndResize && !axis.takes_all();
     const bool keeps = !takes_part && axis.scale.value_or(1) == 1 && axis.ratio == nullptr &&
                        DimsEqual(x.shape()[axis.axis], shape[axis.axis]);
-    if (!keeps) result = ResizeAlong(result, axis, mode, shape[axis.axis]);
+    if (!keeps) result = ResizeAlong(result, axis, mode, shape[axis.axis], !x.dtype().is_floating());
   }
   const bool is_cropped = mode.coordinates == Coordinates::kTfCropAndResize;
-  if (!is_cropped && !result.same_as(x)) return CastTo(result, x.dtype());
+  if (!is_cropped && !result.same_as(x) && result.dtype() == x.dtype()) return result;
   return te::Compute(
       shape,
       [&](const te::Indices& i) {
-        const PrimExpr value = ir::Cast(x.dtype(), result(i));
+        const PrimExpr value =
+            result.dtype() == x.dtype() ? result(i) : Narrow(x.dtype(), result(i), mode.interpolation);
         if (!is_cropped) return value;
         PrimExpr inside = ir::BoolImm(true);
         for (const ResizeAxis& axis : axes) {

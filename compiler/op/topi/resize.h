@@ -1,7 +1,9 @@
 // Tensor expressions of resampling: resize along axes, and sampling at the places of a grid. Coordinates are computed
 // in float64, weights and sums in float32 for narrow floats. The nearest neighbours of scales are found in float32, as
-// ONNX Runtime and ONNX's reference do (half_pixel_symmetric apart, where they add up in other orders): a scale of 33/9 is rounded, and in float64 place 11 of the result would lie
-// below 3.
+// ONNX Runtime does: a scale of 33/9 is rounded, and in float64 place 11 of the result would lie below 3. Places that
+// the rounding leaves next to the middle between two elements (4.5 / 0.3 - 0.5) count as there. Integers are
+// interpolated as floats, at the places that ONNX Runtime finds: linear ones lose their fraction, as there, cubic ones
+// are rounded and keep to their dtype, as in ONNX's reference.
 #pragma once
 
 #include <optional>
@@ -31,6 +33,11 @@ enum class Rounding : uint8_t {
   kCeil,
   kByScale,  // down, or up along an axis whose scale is less than 1: nearest of ONNX's opset 10
 };
+
+// How far from the middle between two elements a place that was found in float32 counts as there.
+constexpr double kNarrowSlack = 1e-6;
+// What a sum of weighted integers may lack to a whole number that it is.
+constexpr double kFractionSlack = 1e-3;
 
 struct ResizeAxis {
   size_t axis;

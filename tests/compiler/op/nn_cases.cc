@@ -376,9 +376,20 @@ void ResizeCases(CaseBuilder& b) {
   const Attrs spatial = {{"axes", Ints({2, 3})}};
   for (DataType dtype : FindOp("image.resize")->cases.dtypes) {
     resize(dtype.ToString(), {2, 3, 4, 5}, {2, 3, 8, 15}, spatial, dtype);
-    if (dtype.is_floating()) {
-      resize(dtype.ToString() + "_linear", {1, 2, 4, 5}, {1, 2, 7, 3}, spatial.With("method", "linear"), dtype);
+    resize(dtype.ToString() + "_linear", {1, 2, 4, 5}, {1, 2, 7, 3}, spatial.With("method", "linear"), dtype);
+    if (!dtype.is_floating()) {
+      resize(dtype.ToString() + "_cubic", {1, 2, 4, 5}, {1, 2, 8, 3}, spatial.With("method", "cubic"), dtype);
+      resize(dtype.ToString() + "_by_scales", {1, 1, 9, 4}, {1, 1, 3, 8},
+             spatial.With("method", "linear").With("scales", Floats({1.0F / 3, 2})), dtype);
     }
+  }
+  for (const char* rounding : {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}) {
+    resize("centred_" + std::string(rounding), {38, 33}, {25, 49},
+           Attrs{{"scales", Floats({2.0F / 3, 1.5})},
+                 {"coordinate_transformation_mode", "half_pixel_symmetric"},
+                 {"rounding_method", rounding}});
+    resize("beside_the_middle_" + std::string(rounding), {30}, {9},
+           Attrs{{"scales", Floats({0.3F})}, {"rounding_method", rounding}});
   }
   for (const char* places : {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
                              "tf_half_pixel_for_nn", "tf_crop_and_resize"}) {
