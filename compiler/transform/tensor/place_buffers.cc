@@ -17,7 +17,7 @@
 // may guard the stores if it is a block's predicate, which guards the reads as well. A condition "this is the first
 // iteration" (an equality over an outer variable) means that a later iteration reads values of the first one.
 #include <algorithm>
-#include <functional>
+#include <numeric>
 #include <unordered_set>
 
 #include "compiler/arith/analyzer.h"
@@ -142,7 +142,9 @@ class Placer {
     const Privacy privacy = FindPlace(allocation);
     const bool is_private = privacy != Privacy::kNone;
     const std::vector<Range> whole = WholeBuffer();
-    std::vector<Range> box = privacy == Privacy::kWritten ? Hull(allocation, [](size_t) { return true; }) : whole;
+    std::vector<size_t> all(allocation.accesses.size());
+    std::iota(all.begin(), all.end(), size_t{0});
+    std::vector<Range> box = privacy == Privacy::kWritten ? Hull(allocation, all) : whole;
     // A local buffer keeps its declared size if the size of the accessed part varies (a last, shorter block).
     for (size_t d = 0; d < box.size(); ++d) {
       if (buffer_->scope == "local" && !AsConstInt(box[d].extent)) box[d] = whole[d];
@@ -316,6 +318,9 @@ class Placer {
       if (const auto* loop = As<ForNode>(path[i])) loops_.push_back(loop);
     }
     place_ = path[prefix - 1];
+    below_.reset();
+    touched_.clear();
+    joined_.clear();
     analyzer_ = arith::Analyzer();
     for (const ForNode* loop : loops_) analyzer_.Bind(loop->var, Range{loop->min, loop->extent});
   }
@@ -372,49 +377,72 @@ class Placer {
     return MentionsAny(index, lets);
   }
 
-  // Returns the bounding box of the accesses that `keep` takes, by their numbers; nothing where it takes none.
-  std::vector<Range> Hull(const Allocation& allocation, const std::function<bool(size_t)>& keep) {
-    std::optional<BufferRegion> hull;
-    for (size_t i = 0; i < allocation.accesses.size(); ++i) {
-      if (!keep(i)) continue;
-      const Access& access = allocation.accesses[i];
-      const auto is_unknown_here = [&](const PrimExpr& index) { return IsUnknown(index, access); };
-      BufferRegion point{buffer_, {}};
-      for (size_t d = 0; d < access.indices.size(); ++d) {
-        const PrimExpr& index = access.indices[d];
-        point.region.push_back(is_unknown_here(index) ? Range{Int64(0), buffer_->shape[d]}
+  // What an access touches while the loops below the place run. Accesses of one kernel are hundreds, and each is asked
+  // for once per load of the buffer: it is found once for a place.
+  struct Touched {
+    std::vector<InnerVar> inner;
+    BufferRegion region;
+    bool is_closed;  // no variable from below the place is left in it
+  };
+  const Touched& TouchedBy(const Allocation& allocation, size_t i) {
+    touched_.resize(allocation.accesses.size());
+    std::optional<Touched>& touched = touched_[i];
+    if (touched && touched->is_closed) return *touched;
+    const Access& access = allocation.accesses[i];
+    if (!touched) touched = Touched{InnerVars(access), {}, false};
+    BufferRegion point{buffer_, {}};
+    for (size_t d = 0; d < access.indices.size(); ++d) {
+      const PrimExpr& index = access.indices[d];
+      point.region.push_back(IsUnknown(index, access) ? Range{Int64(0), buffer_->shape[d]}
                                                       : Range{index, IntImm(index->dtype, 1)});
-      }
-      const std::vector<InnerVar> inner = InnerVars(access);
-      for (const InnerVar& var : inner) analyzer_.Bind(var.var, Range{var.min, var.extent});
-      for (const LetStmtNode* let : InnerLets(access)) analyzer_.BindLet(let->var, let->value);
-      BufferRegion region = schedule::RelaxRegion(point, inner, analyzer_);
-      hull = hull ? schedule::UnionRegion(*hull, region, analyzer_) : region;
     }
-    if (!hull) return {};
-    for (size_t d = 0; d < hull->region.size(); ++d) {
-      const auto extent = AsConstInt(hull->region[d].extent);
+    for (const InnerVar& var : touched->inner) analyzer_.Bind(var.var, Range{var.min, var.extent});
+    for (const LetStmtNode* let : InnerLets(access)) analyzer_.BindLet(let->var, let->value);
+    touched->region = schedule::RelaxRegion(point, touched->inner, analyzer_);
+    touched->is_closed = std::ranges::none_of(touched->region.region,
+                                              [&](const Range& range) { return UsesInnerLoops(range, allocation); });
+    return *touched;
+  }
+
+  // Returns the bounding box of the accesses of these numbers, in order; nothing where there are none.
+  std::vector<Range> Hull(const Allocation& allocation, const std::vector<size_t>& numbers) {
+    if (numbers.empty()) return {};
+    // A load asks for what was written before it, which begins with what the load before it asked for.
+    const bool goes_on = !joined_.empty() && joined_.size() <= numbers.size() &&
+                         std::equal(joined_.begin(), joined_.end(), numbers.begin());
+    BufferRegion hull = goes_on ? joined_hull_ : TouchedBy(allocation, numbers[0]).region;
+    for (size_t i = goes_on ? joined_.size() : 1; i < numbers.size(); ++i) {
+      hull = schedule::UnionRegion(hull, TouchedBy(allocation, numbers[i]).region, analyzer_);
+    }
+    if (numbers.size() > 1) {
+      joined_ = numbers;
+      joined_hull_ = hull;
+    }
+    for (size_t d = 0; d < hull.region.size(); ++d) {
+      const auto extent = AsConstInt(hull.region[d].extent);
       const auto whole = AsConstInt(buffer_->shape[d]);
-      const bool larger = (extent && whole && *extent >= *whole) || IsWholeDim(hull->region[d], d);
-      if (larger || UsesInnerLoops(hull->region[d], allocation)) hull->region[d] = {Int64(0), buffer_->shape[d]};
+      const bool larger = (extent && whole && *extent >= *whole) || IsWholeDim(hull.region[d], d);
+      if (larger || UsesInnerLoops(hull.region[d], allocation)) hull.region[d] = {Int64(0), buffer_->shape[d]};
     }
-    return hull->region;
+    return hull.region;
   }
   bool IsWholeDim(const Range& range, size_t d) {
     return analyzer_.ProveLessEqual(range.min, Int64(0)) &&
            analyzer_.ProveLessEqual(buffer_->shape[d], range.min + range.extent);
   }
   // Whether a bound still depends on a let or a loop inside of the place (an extent that depends on another loop).
-  bool UsesInnerLoops(const Range& range, const Allocation& allocation) const {
-    for (const Access& access : allocation.accesses) {
-      for (const InnerVar& inner : InnerVars(access)) {
-        if (Uses(range.min, inner.var) || Uses(range.extent, inner.var)) return true;
-      }
-      for (const LetStmtNode* let : InnerLets(access)) {
-        if (Uses(range.min, let->var) || Uses(range.extent, let->var)) return true;
+  bool UsesInnerLoops(const Range& range, const Allocation& allocation) {
+    if (AsConstInt(range.min) && AsConstInt(range.extent)) return false;
+    if (!below_) {
+      below_.emplace();
+      for (const Access& access : allocation.accesses) {
+        for (size_t i = prefix_; i < access.path.size(); ++i) {
+          if (const auto* loop = As<ForNode>(access.path[i])) below_->insert(loop->var.get());
+          if (const auto* let = As<LetStmtNode>(access.path[i])) below_->insert(let->var.get());
+        }
       }
     }
-    return false;
+    return MentionsAny(range.min, *below_) || MentionsAny(range.extent, *below_);
   }
 
   // Whether an iteration of the loops around the place writes all that it reads: each load what stores before it have
@@ -426,11 +454,13 @@ class Placer {
     for (size_t i = 0; i < accesses.size(); ++i) is_written[i] = accesses[i].is_store && IsSureToStore(accesses[i]);
     for (size_t i = 0; i < accesses.size(); ++i) {
       if (accesses[i].is_store) continue;
-      const std::vector<Range> read = Hull(allocation, [&](size_t other) { return other == i; });
-      const std::vector<Range> written = Hull(allocation, [&](size_t other) {
-        return is_written[other] && (other < i || AreInOneLoop(accesses[other], accesses[i]));
-      });
-      if (!Covers(written, read)) return false;
+      std::vector<size_t> writers;
+      for (size_t other = 0; other < accesses.size(); ++other) {
+        const bool is_before = is_written[other] && (other < i || AreInOneLoop(accesses[other], accesses[i]));
+        if (is_before) writers.push_back(other);
+      }
+      const std::vector<Range> read = Hull(allocation, {i});
+      if (!Covers(Hull(allocation, writers), read)) return false;
     }
     return true;
   }
@@ -511,6 +541,12 @@ class Placer {
   size_t prefix_ = 0;                  // number of path entries that all accesses share
   std::vector<const ForNode*> loops_;  // around the place, outermost first
   arith::Analyzer analyzer_;
+  // Of the present place:
+  std::optional<std::unordered_set<const PrimVarNode*>>
+      below_;                                    // variables of loops and lets around accesses, below it
+  std::vector<std::optional<Touched>> touched_;  // by access
+  std::vector<size_t> joined_;                   // the accesses of the last hull of several,
+  BufferRegion joined_hull_;                     // and this hull
   int64_t stack_bytes_ = 0, shared_bytes_ = 0;
 };
 

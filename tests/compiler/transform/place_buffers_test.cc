@@ -1,6 +1,7 @@
 // The tensor pass place_buffers: a buffer is an iteration's own only where the iteration writes what it reads.
 #include <doctest/doctest.h>
 
+#include <ctime>
 #include <string>
 
 #include "compiler/ir/visitor.h"
@@ -123,6 +124,35 @@ TEST_CASE("parts of a loop share what the threads of a block share") {
                     if t < T.int64(2):
                         C[i, k * T.int64(2) + t] = S[i, T.int64(3) - t] + S[i, T.int64(1) - t]
 )") == "shared 1 4 ");
+}
+
+// Processor seconds of the pass over a function that stores rows of a buffer `accesses` times, and loads them as often.
+double SecondsToPlace(int accesses) {
+  std::string body = R"(
+        S = T.alloc_buffer((T.int64(6), T.int64(8)), "float32")
+        for i in range(T.int64(6)):)";
+  for (const char* statement : {"S[i, j] = A[i, j]", "C[i, j] = S[i, T.int64(7) - j]"}) {
+    for (int k = 0; k < accesses; ++k) {
+      body += "\n            for j in range(T.int64(8)):\n                " + std::string(statement);
+    }
+  }
+  ir::PrimFunc function = testing::FunctionOf(body + "\n");
+  for (const TensorPassRow& row : TensorPipeline()) {
+    const std::clock_t start = std::clock();
+    Result<ir::PrimFunc> next = row.run(function, Target());
+    REQUIRE_MESSAGE(next.ok(), next.status().message());
+    function = *next;
+    if (row.name != std::string("place_buffers")) continue;
+    CHECK(AllocationsOf(function) == "global 1 8 ");
+    return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  }
+  FAIL("no pass place_buffers");
+  return 0;
+}
+
+TEST_CASE("the time to place a buffer grows about as its accesses do") {
+  const double few = SecondsToPlace(100), many = SecondsToPlace(400);
+  CHECK_MESSAGE(many < 10 * few + 0.05, few << " and " << many << " seconds");
 }
 
 }  // namespace
