@@ -97,7 +97,7 @@ Result<KernelObject> CompileKernelObject(const KernelSource& source, const Targe
   std::string complaint;
   llvm::raw_string_ostream complaint_stream(complaint);
   INGOT_CHECK(!llvm::verifyModule(module, &complaint_stream), (source.name + ": " + complaint).c_str());
-  OptimizeModule(module, *machine, options.opt_level);
+  OptimizeKernel(module, *machine, options.opt_level);
   ExpandProducts(module, target);
   WidenLiveValues(module);
 

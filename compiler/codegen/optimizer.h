@@ -1,5 +1,5 @@
-// OptimizeModule: LLVM's pass pipeline over one kernel's module. Vectors and register tiles are explicit in what comes
-// in, so LLVM's loop and SLP vectorisers stay off. Private to code generation.
+// LLVM's pass pipelines. Vectors and register tiles are explicit in what comes in, so LLVM's loop and SLP vectorisers
+// stay off. Private to code generation.
 #pragma once
 
 namespace llvm {
@@ -11,5 +11,7 @@ namespace ingot::codegen {
 
 // level: 0 to 3 as in CodegenOptions.
 void OptimizeModule(llvm::Module& module, llvm::TargetMachine& machine, int level);
+// The same over the module of one kernel for a CPU, at level 3 with those passes alone that do something to it.
+void OptimizeKernel(llvm::Module& module, llvm::TargetMachine& machine, int level);
 
 }  // namespace ingot::codegen
