@@ -1,12 +1,15 @@
-// The loop over the records of a target: each gives an image, and each kernel a variant. A kernel's object comes out of
-// the cache, or its function is scheduled, lowered and compiled.
+// The kernels of a target's records: each record gives an image, and each kernel a variant. A kernel's object comes out
+// of the cache, or its function is scheduled, lowered and compiled, on whichever thread is free.
 #include "compiler/kernels/kernel_set.h"
 
 #include <algorithm>
+#include <atomic>
 #include <iterator>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "compiler/codegen/ptx.h"
@@ -64,18 +67,10 @@ Result<std::string> MemoryRoutinesOf(const Target& target, KernelCache* cache) {
   return std::move(routines.elf);
 }
 
-// The functions at these places, as one image.
-Result<codegen::KernelImage> CompileImage(const std::vector<NamedPrimFunc>& functions,
-                                          const std::vector<size_t>& places, const Target& target,
-                                          const KernelOptions& options) {
-  std::vector<std::string> names;
-  for (const size_t place : places) names.push_back(functions[place].name);
-  INGOT_RETURN_IF_ERROR(codegen::CheckKernelNames(names));
-  std::vector<codegen::KernelObject> objects(places.size());
-  INGOT_RETURN_IF_ERROR(ForEachOnThreads(places.size(), options.num_threads, [&](size_t i) -> Status {
-    INGOT_ASSIGN_OR_RETURN(objects[i], ObjectOf(functions[places[i]], target, options));
-    return Status();
-  }));
+// The objects of one image, linked; names are theirs.
+Result<codegen::KernelImage> LinkObjects(std::span<const codegen::KernelObject> objects,
+                                         const std::vector<std::string>& names, const Target& target,
+                                         const KernelOptions& options) {
   std::vector<const codegen::KernelObject*> inputs;
   for (const codegen::KernelObject& object : objects) inputs.push_back(&object);
   std::string routines;
@@ -138,6 +133,9 @@ Result<KernelSet> CompileKernelSet(const ir::IRModule& module, const TargetFamil
     INGOT_RETURN_IF_ERROR(AddCudaVariants(functions, family, options, &result));
     return result;
   }
+  std::vector<std::string> all_names;
+  for (const NamedPrimFunc& function : functions) all_names.push_back(function.name);
+  INGOT_RETURN_IF_ERROR(codegen::CheckKernelNames(all_names));
   std::vector<size_t> all(functions.size()), of_bytes;
   std::iota(all.begin(), all.end(), size_t{0});
   std::ranges::copy_if(all, std::back_inserter(of_bytes), [&](size_t i) { return HasByteProduct(functions[i]); });
@@ -150,8 +148,34 @@ Result<KernelSet> CompileKernelSet(const ir::IRModule& module, const TargetFamil
   if (!of_bytes.empty()) {
     for (const Target& target : family.byte_product_variants) images.push_back({target, of_bytes});
   }
+  // All objects of all images at once: a model of few kernels, too, keeps the threads busy.
+  struct Job {
+    const Target& target;
+    const NamedPrimFunc& function;
+  };
+  std::vector<Job> jobs;
   for (const auto& [target, kernels] : images) {
-    INGOT_ASSIGN_OR_RETURN(codegen::KernelImage image, CompileImage(functions, kernels, target, options));
+    for (const size_t kernel : kernels) jobs.push_back({target, functions[kernel]});
+  }
+  std::vector<codegen::KernelObject> objects(jobs.size());
+  const auto total = static_cast<int64_t>(jobs.size());
+  std::atomic<int64_t> num_done{0};
+  const std::thread::id caller = std::this_thread::get_id();
+  INGOT_RETURN_IF_ERROR(ForEachOnThreads(jobs.size(), options.num_threads, [&](size_t i) -> Status {
+    INGOT_ASSIGN_OR_RETURN(objects[i], ObjectOf(jobs[i].function, jobs[i].target, options));
+    ++num_done;
+    // The caller's function is called on the caller's thread alone.
+    const bool tells = options.progress && std::this_thread::get_id() == caller;
+    if (tells) options.progress("kernels", num_done, total);
+    return Status();
+  }));
+  if (options.progress) options.progress("kernels", total, total);
+  std::span<const codegen::KernelObject> rest(objects);
+  for (const auto& [target, kernels] : images) {
+    std::vector<std::string> names;
+    for (const size_t kernel : kernels) names.push_back(functions[kernel].name);
+    INGOT_ASSIGN_OR_RETURN(codegen::KernelImage image, LinkObjects(rest.first(kernels.size()), names, target, options));
+    rest = rest.subspan(kernels.size());
     const auto number = static_cast<uint32_t>(result.images.size());
     for (size_t i = 0; i < kernels.size(); ++i) {
       codegen::AddVariant(image.kernels[i], target, number, &result.kernels[kernels[i]].kernel);
@@ -162,9 +186,6 @@ Result<KernelSet> CompileKernelSet(const ir::IRModule& module, const TargetFamil
     stored.features = target.required_features;
     stored.bytes = SharedBytes::Own(std::move(image.elf));
     result.images.push_back(std::move(stored));
-    if (options.progress) {
-      options.progress("kernels", static_cast<int64_t>(result.images.size()), static_cast<int64_t>(images.size()));
-    }
   }
   return result;
 }
