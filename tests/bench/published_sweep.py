@@ -511,7 +511,7 @@ def estimators():
         "boosted_regressor": (lambda rng: ensemble.GradientBoostingRegressor(n_estimators=whole(rng, 10, 200)), True),
         "svc": (lambda rng: svm.SVC(probability=False), False),
         "svc_poly": (lambda rng: svm.SVC(kernel="poly", degree=3), False),
-        "svr": (lambda rng: svm.SVR(), True), "linear_svc": (lambda rng: svm.LinearSVC(), False),
+        "svr": (lambda rng: svm.SVR(), True),
         "logistic": (lambda rng: linear_model.LogisticRegression(), False),
         "ridge": (lambda rng: linear_model.Ridge(), True), "scaler": (lambda rng: preprocessing.StandardScaler(), True),
         "normalizer": (lambda rng: preprocessing.Normalizer(), True),
