@@ -98,6 +98,15 @@ def rows_that_no_int32_counts():
                           "N is 3000000000, expected 0..2147483647", {"two": np.int32(2)})
 
 
+def quotient_of_a_product_that_int64_holds():
+    return number_of_rows(2**31 - 1, TensorProto.INT64, [node("Mul", ["n", "n"], ["m"]), node("Div", ["m", "n"], ["y"])],
+                          None)
+
+
+def product_of_rows_that_wraps_around():
+    return number_of_rows(2**32 + 5, TensorProto.INT64, [node("Mul", ["n", "n"], ["y"])], None)
+
+
 def rows_that_float64_counts():
     return number_of_rows(3_000_000_001, TensorProto.DOUBLE, [node("Cast", ["n"], ["y"], to=TensorProto.INT64)], None)
 
@@ -106,3 +115,18 @@ def as_many_rows_as_float32_does_not_count():
     nodes = [node("Cast", ["n"], ["m"], to=TensorProto.INT64), node("Reshape", ["m", "one"], ["d"]),
              node("ConstantOfShape", ["d"], ["y"])]
     return number_of_rows(2**24 + 1, TensorProto.FLOAT, nodes, "expected min(N, 16777216)", {"one": ints(1)})
+
+
+def large_numbers_of_float16(op_type, want, *values, opset=13, **attributes):
+    """ONNX Runtime computes in float32: no step overflows where the result does not."""
+    inputs = {f"x{i}": (["n"], np.full(3, value, np.float16)) for i, value in enumerate(values)}
+    return Recipe([node(op_type, list(inputs), ["y"], **attributes)], inputs, opset=opset,
+                  want=np.full(3, want, np.float16))
+
+
+def mean_of_large_numbers_of_float16():
+    return large_numbers_of_float16("Mean", 60000, 60000, 60000, 60000)
+
+
+def sum_that_leaves_float16_and_returns():
+    return large_numbers_of_float16("Sum", 60000, 60000, 60000, -60000)

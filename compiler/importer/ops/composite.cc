@@ -58,28 +58,48 @@ Outputs BitShift(const NodeImporter& node) {
   return One(node.Call(direction == "LEFT" ? "left_shift" : "right_shift", {x, y}));
 }
 
-Outputs Mean(const NodeImporter& node) {
+// The sum of all inputs in the dtype of steps.
+Result<Expr> SumOfInputs(const NodeImporter& node, DataType dtype) {
   INGOT_ASSIGN_OR_RETURN(Expr sum, node.Input(0));
-  INGOT_ASSIGN_OR_RETURN(const DataType dtype, DtypeOf(node, 0));
+  INGOT_ASSIGN_OR_RETURN(sum, CastTo(node, std::move(sum), dtype));
   for (size_t i = 1; i < node.num_inputs(); ++i) {
     INGOT_ASSIGN_OR_RETURN(Expr next, node.Input(i));
+    INGOT_ASSIGN_OR_RETURN(next, CastTo(node, std::move(next), dtype));
     INGOT_ASSIGN_OR_RETURN(sum, node.Bind("add", {sum, next}));
   }
-  INGOT_ASSIGN_OR_RETURN(Expr count, node.Scalar(static_cast<int64_t>(node.num_inputs()), dtype));
-  return One(node.Call("divide", {sum, count}));
+  return sum;
+}
+
+Outputs Sum(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(const DataType dtype, DtypeOf(node, 0));
+  const bool has_steps = node.num_inputs() > 2;
+  INGOT_ASSIGN_OR_RETURN(const Expr sum, SumOfInputs(node, has_steps ? StepType(dtype) : dtype));
+  return One(CastTo(node, sum, dtype));
+}
+
+Outputs Mean(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(const DataType dtype, DtypeOf(node, 0));
+  INGOT_ASSIGN_OR_RETURN(const Expr sum, SumOfInputs(node, StepType(dtype)));
+  INGOT_ASSIGN_OR_RETURN(const Expr count, node.Scalar(static_cast<int64_t>(node.num_inputs()), StepType(dtype)));
+  INGOT_ASSIGN_OR_RETURN(const Expr mean, node.Bind("divide", {sum, count}));
+  return One(CastTo(node, mean, dtype));
 }
 
 // Splits in halves along an axis, and multiplies one half by the swish of the other.
 Outputs SwiGlu(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr gate, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(1));
-  INGOT_ASSIGN_OR_RETURN(const DataType dtype, DtypeOf(node, 0));
+  INGOT_ASSIGN_OR_RETURN(const DataType own, DtypeOf(node, 0));
+  const DataType dtype = StepType(own);
+  INGOT_ASSIGN_OR_RETURN(gate, CastTo(node, std::move(gate), dtype));
+  INGOT_ASSIGN_OR_RETURN(x, CastTo(node, std::move(x), dtype));
   INGOT_ASSIGN_OR_RETURN(const double alpha, node.Float("alpha", 1));
   INGOT_ASSIGN_OR_RETURN(Expr scale, node.Scalar(alpha, dtype));
   INGOT_ASSIGN_OR_RETURN(Expr scaled, node.Bind("multiply", {gate, scale}));
   INGOT_ASSIGN_OR_RETURN(scaled, node.Bind("sigmoid", {scaled}));
   INGOT_ASSIGN_OR_RETURN(scaled, node.Bind("multiply", {gate, scaled}));
-  return One(node.Call("multiply", {scaled, x}));
+  INGOT_ASSIGN_OR_RETURN(const Expr product, node.Bind("multiply", {scaled, x}));
+  return One(CastTo(node, product, own));
 }
 
 // ---- blocks of space and depth
@@ -227,6 +247,7 @@ constexpr OnnxOpRow kCompositeRows[] = {
     {"Mean", nullptr, Mean},
     {"Mod", nullptr, Mod},
     {"SpaceToDepth", nullptr, SpaceToDepth},
+    {"Sum", nullptr, Sum},
     {"SwiGLU", nullptr, SwiGlu},
 };
 

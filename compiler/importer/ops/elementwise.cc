@@ -15,7 +15,7 @@ namespace {
 
 Outputs Identity(const NodeImporter& node) { return One(node.Input(0)); }
 
-// Max, Min and Sum of any number of inputs, combined one after the other.
+// Max and Min of any number of inputs, combined one after the other.
 template <const auto& kRow>
 Outputs Chain(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr result, node.Input(0));
@@ -28,7 +28,6 @@ Outputs Chain(const NodeImporter& node) {
 }
 constexpr char kMaximum[] = "maximum";
 constexpr char kMinimum[] = "minimum";
-constexpr char kAdd[] = "add";
 constexpr char kLess[] = "less";
 constexpr char kGreater[] = "greater";
 
@@ -270,7 +269,6 @@ constexpr OnnxOpRow kElementwiseRows[] = {
     {"Sin", "sin"},
     {"Sqrt", "sqrt"},
     {"Sub", "subtract"},
-    {"Sum", nullptr, Chain<kAdd>},
     {"Tan", "tan"},
     {"Tanh", "tanh"},
     {"Where", "where"},
