@@ -40,6 +40,7 @@ constexpr const char* kKernelPasses[] = {
     INGOT_COMBINE,
     "loop(loop-idiom,indvars,simple-loop-unswitch<nontrivial>,loop-deletion)",
     "gvn",
+    "adce",
     INGOT_COMBINE,
     "jump-threading",
     "correlated-propagation",
