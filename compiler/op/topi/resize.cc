@@ -177,7 +177,7 @@ TapTables MakeTables(const ResizeAxis& axis, const ResizeMode& mode, const PrimE
 }
 
 // The dtype of weights and sums.
-DataType SumType(DataType dtype) {
+DataType WeightType(DataType dtype) {
   if (!dtype.is_floating()) return DataType::Float(dtype.bits > 16 ? 64 : 32);
   return Wide(ir::MakeConst(dtype, 0))->dtype;
 }
@@ -213,7 +213,7 @@ te::Tensor ResizeAlong(const te::Tensor& x, const ResizeAxis& axis, const Resize
         shape, [&](const te::Indices& i) { return element(i, ir::FloorDiv(i[at], ir::Int64(times))); },
         "resize_nearest");
   }
-  const DataType dtype = SumType(x.dtype());
+  const DataType dtype = WeightType(x.dtype());
   const TapTables tables = MakeTables(axis, mode, in, out, dtype, of_integers);
   if (mode.interpolation == Interpolation::kNearest) {
     return te::Compute(
