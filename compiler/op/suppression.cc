@@ -6,7 +6,7 @@
 namespace ingot::op {
 namespace {
 
-enum Number : int64_t { kLowY, kHighY, kLowX, kHighX, kArea, kNumbers };
+enum Side : int64_t { kLowY, kHighY, kLowX, kHighX, kArea, kNumbers };
 
 // body(names of the values), each computed once.
 Stmt LetSides(const Places& values, size_t from, const std::function<Stmt(const Places& names)>& body) {
@@ -125,7 +125,7 @@ Stmt KeptBoxes::Compare(const Places& box, const PrimExpr& first, const PrimExpr
 }
 
 PrimExpr KeptBoxes::Overlaps(const Places& a, const PrimExpr& rival, const PrimExpr& threshold) const {
-  const auto b = [&](Number number) { return Load(sides_, {ir::Int64(number), rival}); };
+  const auto b = [&](Side number) { return Load(sides_, {ir::Int64(number), rival}); };
   const PrimExpr low_y = ir::Max(a[kLowY], b(kLowY)), high_y = ir::Min(a[kHighY], b(kHighY));
   const PrimExpr low_x = ir::Max(a[kLowX], b(kLowX)), high_x = ir::Min(a[kHighX], b(kHighX));
   const PrimExpr zero = ir::MakeConst(sides_->dtype, 0);
