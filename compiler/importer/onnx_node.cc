@@ -181,16 +181,23 @@ Result<double> NodeImporter::ConstantNumber(size_t i, const char* what, double d
   return Unsupported(std::string(what) + " is not a constant");
 }
 
-Result<std::vector<ir::PrimExpr>> NodeImporter::DataInts(size_t i, const char* what) const {
+Result<std::vector<ir::PrimExpr>> NodeImporter::DataInts(size_t i, const char* what,
+                                                         std::optional<int64_t> count) const {
   if (!HasInput(i) || MayBeKnown(i)) return SymbolicInts(i, what);
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, InputType(i));
   constexpr int64_t kMostNumbers = 1024;
   const DataType index = DataType::Int(64);
-  const std::optional<int64_t> length = type->rank == 1 ? ir::AsConstInt((*type->dims)[0]) : std::optional<int64_t>(1);
+  std::optional<int64_t> length = type->rank == 1 ? ir::AsConstInt((*type->dims)[0]) : std::optional<int64_t>(1);
+  const bool is_given_length = type->rank == 1 && !length && count;
+  if (is_given_length) length = count;
   const bool is_readable = (*type->dtype == index || *type->dtype == DataType::Int(32)) && type->rank <= 1 &&
                            length.value_or(kMostNumbers + 1) <= kMostNumbers;
   if (!is_readable) return Unsupported(std::string(what) + " is not a constant");
   INGOT_ASSIGN_OR_RETURN(Expr ints, Input(i));
+  if (is_given_length) {
+    ints = Match(std::move(ints),
+                 ir::Make<ir::TensorTypeNode>(std::vector<ir::PrimExpr>{ir::Int64(*count)}, *type->dtype));
+  }
   if (type->rank == 0) {
     const Expr one = ir::Make<ir::ShapeExprNode>(std::vector<ir::PrimExpr>{ir::Int64(1)});
     INGOT_ASSIGN_OR_RETURN(ints, Bind("reshape", {ints, one}));
@@ -198,11 +205,11 @@ Result<std::vector<ir::PrimExpr>> NodeImporter::DataInts(size_t i, const char* w
   if (*type->dtype != index) {
     INGOT_ASSIGN_OR_RETURN(ints, Bind("astype", {ints}, {{"dtype", index}}));
   }
-  const int64_t count = length.value_or(1);
-  if (count <= kMaxRank) return NameElements(std::move(ints));
+  const int64_t num_ints = length.value_or(1);
+  if (num_ints <= kMaxRank) return NameElements(std::move(ints));
   std::vector<ir::PrimExpr> symbols;  // a shape has at most kMaxRank
-  for (int64_t begin = 0; begin < count; begin += kMaxRank) {
-    const int64_t end = std::min<int64_t>(begin + kMaxRank, count);
+  for (int64_t begin = 0; begin < num_ints; begin += kMaxRank) {
+    const int64_t end = std::min<int64_t>(begin + kMaxRank, num_ints);
     const auto at = [](int64_t place) { return PrimTuple(std::vector<int64_t>{place}); };
     INGOT_ASSIGN_OR_RETURN(Expr part, Bind("strided_slice", {ints, at(0), at(begin), at(end)}));
     INGOT_ASSIGN_OR_RETURN(const std::vector<ir::PrimExpr> named, NameElements(std::move(part)));

@@ -79,8 +79,8 @@ class NodeImporter {
   // data-dependent.
   Result<std::vector<ir::PrimExpr>> SymbolicInts(size_t i, const char* what) const;
   // Like SymbolicInts, for any input: each data-dependent number becomes a symbol, which the function binds when it
-  // runs.
-  Result<std::vector<ir::PrimExpr>> DataInts(size_t i, const char* what) const;
+  // runs. count: how many numbers the node needs, as which an input of unknown length is read; run time compares.
+  Result<std::vector<ir::PrimExpr>> DataInts(size_t i, const char* what, std::optional<int64_t> count = {}) const;
   // Returns the elements of an int64 tensor of rank 1 and constant length as symbols, bound when the function runs.
   Result<std::vector<ir::PrimExpr>> NameElements(ir::Expr ints) const;
   // Returns the elements of an input, if they are known.

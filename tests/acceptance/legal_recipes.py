@@ -882,3 +882,31 @@ def blocks_that_do_not_divide_the_axis():
     nodes = [node("DequantizeLinear", ["x", "s", "z"], ["y"], axis=1, block_size=3)]
     return Recipe(nodes, {"x": ([2, 8], np.arange(16, dtype=np.uint8).reshape(2, 8))},
                   {"s": np.abs(normal(2, 3)), "z": np.uint8([[1, 2, 3], [4, 5, 6]])}, opset=21)
+
+
+def of_numbers_whose_count_has_a_symbol(op_type, count, given, opset=18, **attributes):
+    """The node itself says how many numbers it takes."""
+    inputs = {"x": (["n", "m"], normal(5, 4)), "given": (["count"], ints(*given))}
+    outputs = [f"y{i}" for i in range(count)]
+    return Recipe([node(op_type, ["x", "given"], outputs, **attributes)], inputs, outputs=tuple(outputs), opset=opset)
+
+
+def greatest_of_a_count_whose_length_has_a_symbol():
+    return of_numbers_whose_count_has_a_symbol("TopK", 2, [3])
+
+
+def repeats_whose_length_has_a_symbol():
+    return of_numbers_whose_count_has_a_symbol("Tile", 1, [2, 3])
+
+
+def parts_whose_number_has_a_symbol():
+    return of_numbers_whose_count_has_a_symbol("Split", 2, [1, 3], axis=-1)
+
+
+def middle_whose_lengths_have_a_symbol():
+    return of_numbers_whose_count_has_a_symbol("CenterCropPad", 1, [3, 7])
+
+
+def more_repeats_than_axes():
+    """Refused, as ONNX Runtime refuses it."""
+    return of_numbers_whose_count_has_a_symbol("Tile", 1, [2, 3, 1])

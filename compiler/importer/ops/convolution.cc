@@ -439,7 +439,7 @@ Outputs MaxUnpool(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(flat, node.Bind("scatter_elements", {flat, indices, x}, {{"axis", int64_t{0}}}));
   INGOT_ASSIGN_OR_RETURN(Expr unpooled, node.Bind("reshape", {flat, ShapeOf(dims)}));
   if (!node.HasInput(2)) return std::vector<Expr>{unpooled};
-  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> shape, node.DataInts(2, "the output's shape"));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> shape, node.DataInts(2, "the output's shape", std::ssize(dims)));
   if (shape.size() != dims.size()) return node.Invalid("the output's shape is of another rank");
   std::vector<int64_t> widths;
   for (size_t i = 0; i < dims.size(); ++i) {

@@ -160,12 +160,12 @@ Outputs Split(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
   INGOT_ASSIGN_OR_RETURN(const int64_t axis, AxisOf(node, "axis", 0));
   std::vector<int64_t> lengths;
-  const size_t parts = node.node().outputs.size();
+  const auto parts = std::ssize(node.node().outputs);
   if (node.HasInput(1)) {
-    INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> given, node.DataInts(1, "the lengths of the parts"));
+    INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> given, node.DataInts(1, "the lengths of the parts", parts));
     for (const PrimExpr& length : given) {
       const auto constant = ir::AsConstInt(length);
-      if (!constant && given.size() == parts) return SplitBySymbols(node, std::move(x), axis, given);
+      if (!constant && std::ssize(given) == parts) return SplitBySymbols(node, std::move(x), axis, given);
       lengths.push_back(constant.value_or(-1));
     }
   } else {
@@ -173,9 +173,9 @@ Outputs Split(const NodeImporter& node) {
   }
   if (lengths.empty()) {
     if (parts == 1) return std::vector<Expr>{std::move(x)};
-    return Fields(node.Bind("split", {x}, {{"indices_or_sections", static_cast<int64_t>(parts)}, {"axis", axis}}));
+    return Fields(node.Bind("split", {x}, {{"indices_or_sections", int64_t{parts}}, {"axis", axis}}));
   }
-  if (lengths.size() != parts) {
+  if (std::ssize(lengths) != parts) {
     return node.Invalid(std::to_string(lengths.size()) + " lengths for " + std::to_string(parts) + " outputs");
   }
   int64_t end = 0;
@@ -204,7 +204,7 @@ Outputs Split(const NodeImporter& node) {
 Outputs Tile(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> repeats, node.DataInts(1, "the repeats"));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> repeats, node.DataInts(1, "the repeats", std::ssize(in)));
   if (repeats.size() != in.size()) return node.Invalid("expected one repeat per dimension");
   std::vector<int64_t> constants;
   for (const PrimExpr& repeat : repeats) {
@@ -410,7 +410,7 @@ Outputs TopK(const NodeImporter& node) {
     INGOT_ASSIGN_OR_RETURN(const int64_t k, node.Int("k", 0));
     return SortedTo(node, x, axis, largest != 0, k);
   }
-  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> given, node.DataInts(1, "k"));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> given, node.DataInts(1, "k", 1));
   if (given.size() != 1) return node.Invalid("k: expected one number");
   const auto k = ir::AsConstInt(given[0]);
   if (k) return SortedTo(node, x, axis, largest != 0, *k);

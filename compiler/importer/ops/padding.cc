@@ -298,7 +298,7 @@ Outputs CenterCropPad(const NodeImporter& node) {
   std::vector<int64_t> axes(in.size());
   std::iota(axes.begin(), axes.end(), 0);
   INGOT_ASSIGN_OR_RETURN(axes, node.Ints("axes", std::move(axes)));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> targets, node.DataInts(1, "the shape"));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> targets, node.DataInts(1, "the shape", std::ssize(axes)));
   if (axes.size() != targets.size()) return node.Invalid("expected one target per axis");
   std::vector<int64_t> shape;
   for (const PrimExpr& target : targets) {

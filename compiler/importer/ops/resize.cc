@@ -186,7 +186,7 @@ Result<Sizes> KeepRatio(const NodeImporter& node, std::vector<int64_t> axes, con
 
 Result<Sizes> SizesFromLengths(const NodeImporter& node, std::vector<int64_t> axes) {
   INGOT_ASSIGN_OR_RETURN(std::vector<PrimExpr> dims, StaticRankDims(node, 0));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> lengths, node.DataInts(3, "sizes"));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> lengths, node.DataInts(3, "sizes", std::ssize(axes)));
   if (lengths.size() != axes.size()) {
     return node.Invalid("expected " + std::to_string(axes.size()) + " sizes, got " + std::to_string(lengths.size()));
   }
