@@ -163,10 +163,10 @@ Result<KernelSet> CompileKernelSet(const ir::IRModule& module, const TargetFamil
   const std::thread::id caller = std::this_thread::get_id();
   INGOT_RETURN_IF_ERROR(ForEachOnThreads(jobs.size(), options.num_threads, [&](size_t i) -> Status {
     INGOT_ASSIGN_OR_RETURN(objects[i], ObjectOf(jobs[i].function, jobs[i].target, options));
-    ++num_done;
-    // The caller's function is called on the caller's thread alone.
-    const bool tells = options.progress && std::this_thread::get_id() == caller;
-    if (tells) options.progress("kernels", num_done, total);
+    const int64_t done = ++num_done;
+    // The caller's function is called on the caller's thread alone, and told once that all are done.
+    const bool tells = options.progress && done < total && std::this_thread::get_id() == caller;
+    if (tells) options.progress("kernels", done, total);
     return Status();
   }));
   if (options.progress) options.progress("kernels", total, total);
