@@ -107,12 +107,7 @@ llvm::Value* Allocations::AllocateLocal(const ir::Buffer& buffer) {
   }
   local_bytes += num_elements * element_bytes;
   auto* type = llvm::ArrayType::get(Numeric(b_).MemoryType(buffer->dtype), static_cast<uint64_t>(num_elements));
-  llvm::AllocaInst* array = function_.EntryAlloca(type, kBufferAlignment, buffer->name);
-  // The array lives from here on, in each iteration of the loops around. Without saying so, the lanes that no mask takes
-  // keep what their register held before, such as denormals, which slow arithmetic down. No instruction comes of it.
-  b_.CreateMemSet(array, llvm::PoisonValue::get(b_.getInt8Ty()), static_cast<uint64_t>(num_elements * element_bytes),
-                  array->getAlign());
-  return array;
+  return function_.EntryAlloca(type, kBufferAlignment, buffer->name);
 }
 
 llvm::Value* Allocations::AllocateInWorkspace(const ir::Buffer& buffer) {

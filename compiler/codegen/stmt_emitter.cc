@@ -256,6 +256,26 @@ void StmtEmitter::EmitWhile(const ir::WhileNode& loop) {
   b_.SetInsertPoint(done);
 }
 
+namespace {
+
+// Whether vectors are stored to a buffer.
+class VectorStores : public ir::StmtVisitor {
+ public:
+  explicit VectorStores(const ir::Buffer& buffer) : buffer_(buffer) {}
+  bool found = false;
+
+ protected:
+  using ir::StmtVisitor::Visit;
+  void Visit(const ir::BufferStoreNode& store) override {
+    found |= store.buffer.same_as(buffer_) && !store.value->dtype.is_scalar();
+  }
+
+ private:
+  const ir::Buffer& buffer_;
+};
+
+}  // namespace
+
 void StmtEmitter::EmitAllocate(const ir::AllocateNode& allocate) {
   const ir::Buffer& buffer = allocate.buffer;
   if (!Numeric::IsSupported(buffer->dtype) || buffer->dtype.is_handle()) {
@@ -265,7 +285,23 @@ void StmtEmitter::EmitAllocate(const ir::AllocateNode& allocate) {
   const std::optional<Storage> storage = target_.Allocate(buffer);
   if (!storage) return;
   memory_.Bind(buffer->data.get(), *storage);
+  BeginUnwritten(allocate, *storage);
   Emit(allocate.body);
+}
+
+// An array of vectors lives from here on, in each iteration of the loops around. Without saying so, the lanes that no
+// mask takes keep what their register held before, such as denormals, which slow arithmetic down. No instruction is left
+// of it where LLVM optimises. What is read there is undefined and no poison, so that a condition which does not hold
+// guards such a read also where both sides of an `and` are computed.
+void StmtEmitter::BeginUnwritten(const ir::AllocateNode& allocate, const Storage& storage) {
+  auto* array = llvm::dyn_cast<llvm::AllocaInst>(storage.base);
+  if (array == nullptr) return;
+  VectorStores stores(allocate.buffer);
+  stores.VisitStmt(allocate.body);
+  if (!stores.found) return;
+  const std::optional<llvm::TypeSize> size =
+      array->getAllocationSize(b_.GetInsertBlock()->getModule()->getDataLayout());
+  b_.CreateMemSet(array, llvm::UndefValue::get(b_.getInt8Ty()), size->getFixedValue(), array->getAlign());
 }
 
 void StmtEmitter::EmitAttribute(const ir::AttrStmtNode& attribute) {

@@ -48,6 +48,7 @@ class StmtEmitter {
   void EmitFor(const ir::ForNode& loop);
   void EmitWhile(const ir::WhileNode& loop);
   void EmitAllocate(const ir::AllocateNode& allocate);
+  void BeginUnwritten(const ir::AllocateNode& allocate, const Storage& storage);
   void EmitAssert(const ir::AssertStmtNode& node);
   void EmitAttribute(const ir::AttrStmtNode& attribute);
 

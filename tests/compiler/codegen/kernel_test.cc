@@ -288,6 +288,28 @@ TEST_CASE("masked lanes a few steps apart read nothing behind the last one") {
   }
 }
 
+TEST_CASE("a condition that does not hold guards elements that nobody wrote") {
+  // Of sixteen elements of an array, eight are written, as a vector; the others are read behind a condition alone.
+  const int lanes = 8;
+  const ir::Buffer in = ir::MakeBuffer("in", kF32, {Int64(lanes)}), out = ir::MakeBuffer("out", kF32, {Int64(lanes)});
+  const ir::Buffer array = ir::MakeBuffer("array", kF32, {Int64(2 * lanes)}, "local");
+  const PrimExpr all = Ramp(Int64(0), lanes), least = ir::FloatImm(kF32, -1), seven = ir::FloatImm(kF32, 7);
+  std::vector<Stmt> stmts = {Store(array, Load(in, {all}), {all})};
+  for (int64_t i = 0; i < lanes; ++i) {
+    const PrimExpr is_asked = Load(in, {Int64(0)}) < ir::FloatImm(kF32, 0);
+    const PrimExpr unwritten = Load(array, {Int64(lanes + i)});
+    const PrimExpr guard = ir::And(is_asked, unwritten > least);
+    const PrimExpr value = ir::IfThenElse(guard, unwritten, Load(array, {Int64(i)}));
+    stmts.push_back(Store(out, value, {Int64(i)}));
+    stmts.push_back(ir::Make<ir::IfStmtNode>(guard, Store(out, seven, {Int64(i)}), nullptr));
+  }
+  const Stmt body = ir::Make<ir::AllocateNode>(array, ir::MakeSeq(std::move(stmts)));
+  Kernel kernel(Function({in, out}, body));
+  Tensor<float> input = Iota(lanes), output(lanes);
+  CHECK(kernel.Run({input.data(), output.data()}) == 0);
+  CHECK(output == input);
+}
+
 void CheckGemm(Kernel& kernel, int64_t m, int64_t n, int64_t k, ThreadPool* pool) {
   Tensor<float> a(m * k), b(k * n), c(m * n);
   for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i % 7) - 3;
