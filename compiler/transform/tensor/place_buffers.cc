@@ -14,14 +14,16 @@
 // That holds if, in one iteration, the first access is a store that the iteration always makes, and every element that
 // is read lies in the hull of the written ones; otherwise the buffer keeps its full size, outside of all loops, or
 // inside of the parallel and thread-bound ones that its Allocate stands in: each of their iterations has its own. An If
-// may guard the stores if it is a block's predicate, which guards the reads as well. A condition "this is the first
-// iteration" (an equality over an outer variable) means that a later iteration reads values of the first one.
+// may guard the stores if it guards the reads as well, as a block's predicate does. A condition that asks for data or for
+// one outer variable alone must be seen around the reads; an equality over an outer variable ("this is the first
+// iteration") means that a later iteration reads values of the first one.
 #include <algorithm>
 #include <numeric>
 #include <unordered_set>
 
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/condition.h"
+#include "compiler/ir/structural.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/schedule/region.h"
 #include "compiler/transform/tensor/passes.h"
@@ -456,7 +458,8 @@ class Placer {
       if (accesses[i].is_store) continue;
       std::vector<size_t> writers;
       for (size_t other = 0; other < accesses.size(); ++other) {
-        const bool is_before = is_written[other] && (other < i || AreInOneLoop(accesses[other], accesses[i]));
+        const bool is_before = is_written[other] && (other < i || AreInOneLoop(accesses[other], accesses[i])) &&
+                               GuardsHold(accesses[other], accesses[i]);
         if (is_before) writers.push_back(other);
       }
       const std::vector<Range> read = Hull(allocation, {i});
@@ -473,6 +476,40 @@ class Placer {
       if (guard != nullptr && IsFirstIterationOfOuter(guard->condition)) return false;
     }
     return true;
+  }
+  // Whether a store is made where a load is, as far as conditions say that ask for data or for one loop's variable alone:
+  // they guard the load as well, or always hold. All others are taken for a block's predicate.
+  bool GuardsHold(const Access& store, const Access& load) {
+    const std::vector<PrimExpr> of_load = Guards(load);
+    for (size_t i = prefix_; i + 1 < store.path.size(); ++i) {
+      const auto* guard = As<IfStmtNode>(store.path[i]);
+      if (guard == nullptr) continue;
+      const bool is_common = i + 1 < load.path.size() && store.path[i].same_as(load.path[i]) &&
+                             store.path[i + 1].same_as(load.path[i + 1]);
+      if (is_common) continue;
+      if (!guard->then_case.same_as(store.path[i + 1])) return false;
+      for (const PrimExpr& part : ConjunctsOf(guard->condition)) {
+        const auto is_part = [&](const PrimExpr& other) { return StructuralEqual(part, other); };
+        if (!ReadsMemory(part) && !IsOfOneOuterLoop(part)) continue;
+        if (!std::ranges::any_of(of_load, is_part) && !analyzer_.Prove(part)) return false;
+      }
+    }
+    return true;
+  }
+  bool IsOfOneOuterLoop(const PrimExpr& condition) const {
+    const std::vector<PrimVar> used = FreePrimVars(condition);
+    return !used.empty() && std::ranges::all_of(used, [&](const PrimVar& var) { return var.same_as(used[0]); }) &&
+           std::ranges::any_of(loops_, [&](const ForNode* loop) { return loop->var.same_as(used[0]); });
+  }
+  // The conditions around an access below the place that hold there.
+  std::vector<PrimExpr> Guards(const Access& access) const {
+    std::vector<PrimExpr> guards;
+    for (size_t i = prefix_; i + 1 < access.path.size(); ++i) {
+      const auto* guard = As<IfStmtNode>(access.path[i]);
+      if (guard == nullptr || !guard->then_case.same_as(access.path[i + 1])) continue;
+      for (const PrimExpr& part : ConjunctsOf(guard->condition)) guards.push_back(part);
+    }
+    return guards;
   }
   bool AreInOneLoop(const Access& a, const Access& b) const {
     for (size_t i = prefix_; i < a.path.size() && i < b.path.size() && a.path[i].same_as(b.path[i]); ++i) {
