@@ -448,7 +448,7 @@ class Placer {
   }
 
   // Whether an iteration of the loops around the place writes all that it reads: each load what stores before it have
-  // written, or stores of a loop below the place around both.
+  // written.
   bool IsPrivate(const Allocation& allocation) {
     const std::vector<Access>& accesses = allocation.accesses;
     if (!accesses.front().is_store) return false;
@@ -458,8 +458,7 @@ class Placer {
       if (accesses[i].is_store) continue;
       std::vector<size_t> writers;
       for (size_t other = 0; other < accesses.size(); ++other) {
-        const bool is_before = is_written[other] && (other < i || AreInOneLoop(accesses[other], accesses[i])) &&
-                               GuardsHold(accesses[other], accesses[i]);
+        const bool is_before = is_written[other] && other < i && GuardsHold(accesses[other], accesses[i]);
         if (is_before) writers.push_back(other);
       }
       const std::vector<Range> read = Hull(allocation, {i});
@@ -510,12 +509,6 @@ class Placer {
       for (const PrimExpr& part : ConjunctsOf(guard->condition)) guards.push_back(part);
     }
     return guards;
-  }
-  bool AreInOneLoop(const Access& a, const Access& b) const {
-    for (size_t i = prefix_; i < a.path.size() && i < b.path.size() && a.path[i].same_as(b.path[i]); ++i) {
-      if (As<ForNode>(a.path[i]) != nullptr || As<WhileNode>(a.path[i]) != nullptr) return true;
-    }
-    return false;
   }
   bool Covers(const std::vector<Range>& written, const std::vector<Range>& read) {
     if (written.size() != read.size()) return false;  // nothing is written

@@ -49,6 +49,40 @@ TEST_CASE("what one iteration leaves for the next is not its own") {
 )");
 }
 
+TEST_CASE("what only some iterations store is not each iteration's own") {
+  for (const char* guard : {"i < T.int64(1)", "i <= T.int64(0)", "T.int64(1) > i", "not i > T.int64(0)",
+                            "i * T.int64(8) < T.int64(8)", "i % T.int64(4) < T.int64(1)"}) {
+    CAPTURE(guard);
+    for (const char* scope : {"global", "local"}) {
+      const std::string buffer = std::string(R"(
+        S = T.alloc_buffer((T.int64(8),), "float32", scope=")") +
+                                 scope + R"(")
+        for i in range(T.int64(6)):
+)";
+      CheckSame(buffer + R"(
+            for j in range(T.int64(8)):
+                if )" +
+                guard + R"(:
+                    S[j] = T.float32(0)
+            for j in range(T.int64(8)):
+                S[j] = S[j] + A[i, j]
+                C[i, j] = S[j]
+)");
+    }
+  }
+}
+
+TEST_CASE("what a later iteration of a loop stores is not there before") {
+  CheckSame(R"(
+        S = T.alloc_buffer((T.int64(8),), "float32", scope="local")
+        for i in range(T.int64(6)):
+            S[T.int64(0)] = A[i, T.int64(0)]
+            for j in range(T.int64(8)):
+                C[i, j] = T.if_then_else(i > T.int64(0), S[(j + T.int64(1)) % T.int64(8)], T.float32(0))
+                S[j] = A[i, j]
+)");
+}
+
 TEST_CASE("places that elements say") {
   CheckSame(R"(
         S = T.alloc_buffer((T.int64(8),), "float32")
