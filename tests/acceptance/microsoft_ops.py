@@ -217,11 +217,19 @@ class MicrosoftOps(unittest.TestCase):
             with self.subTest(zero=zero, dtype=zero.dtype):
                 self.compare_lstm(zero)
 
-    def compare_lstm(self, zero):
+    def test_lanes_behind_an_lstms_units_are_no_part_of_its_range(self):
+        """Softplus of nothing is not 0, and the states are small beside it."""
+        hidden = 17
+        bias = np.zeros([1, 8, hidden], np.float32)
+        bias[:, 1] = -6  # the output gate is nearly shut
+        self.compare_lstm(np.int8(0), hidden, {"b": bias.reshape(1, -1)},
+                          activations=["Sigmoid", "Softplus", "Softplus"])
+
+    def compare_lstm(self, zero, hidden=32, constants=None, **attributes):
         """Bytes of another zero point are no signed ones: then the states are not rounded at each step, and the result
         lies between ONNX Runtime's and the exact one."""
         rng = np.random.default_rng(0)
-        hidden, width = 32, 16
+        width, constants = 16, constants or {}
         weights = {}
         for name, rows in (("w", width), ("r", hidden)):
             weights[name] = (rng.integers(-120, 120, [1, rows, 4 * hidden]) + int(zero)).astype(zero.dtype)
@@ -229,14 +237,17 @@ class MicrosoftOps(unittest.TestCase):
             weights[name + "z"] = np.full([1, 4 * hidden], zero)
         inputs = {"x": matrix("T", 1, width), "w": None, "r": None, "b": None, "l": None, "h": None, "c": None,
                   "p": None, "ws": None, "wz": None, "rs": None, "rz": None}
-        model = model_of("DynamicQuantizeLSTM", inputs, ["y", "yh", "yc"], weights, hidden_size=hidden)
+        model = model_of("DynamicQuantizeLSTM", inputs, ["y", "yh", "yc"], weights | constants, hidden_size=hidden,
+                         **attributes)
         made = self.compile(model)
         self.assertEqual(made.returncode, 0, made.stderr)
-        plain = helper.make_node("LSTM", ["x", "w", "r"], ["y", "yh", "yc"], hidden_size=hidden)
+        plain = helper.make_node("LSTM", ["x", "w", "r", *constants], ["y", "yh", "yc"], hidden_size=hidden,
+                                 **attributes)
         exact = helper.make_model(helper.make_graph(
             [plain], "one", list(model.graph.input), list(model.graph.output),
             [numpy_helper.from_array(np.ascontiguousarray(np.transpose(
-                (weights[n] - np.float32(zero)) * weights[n + "s"][:, None], (0, 2, 1))), n) for n in ("w", "r")]),
+                (weights[n] - np.float32(zero)) * weights[n + "s"][:, None], (0, 2, 1))), n) for n in ("w", "r")] +
+            [numpy_helper.from_array(array, n) for n, array in constants.items()]),
             ir_version=9, opset_imports=[helper.make_opsetid("", 17)])
         for steps in (1, 20):
             x = rng.standard_normal([steps, 1, width]).astype(np.float32)

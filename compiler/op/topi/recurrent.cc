@@ -187,7 +187,8 @@ class DirectionScan {
     return Make<IfStmtNode>(s < LengthOf(b), std::move(body), std::move(otherwise));
   }
 
-  // h as bytes, and their scale and zero point. The lanes that fill up the last panels are 0, which the range holds.
+  // h as bytes, and their scale and zero point. The range holds 0 and the H units; what an activation leaves in the
+  // lanes that fill up the last panel is no part of it.
   Stmt QuantiseState() const {
     const Buffer low = MakeBuffer("low", dtype_, {Int64(r_.lanes)}, "local");
     const Buffer high = MakeBuffer("high", dtype_, {Int64(r_.lanes)}, "local");
@@ -205,7 +206,10 @@ class DirectionScan {
       stmts.push_back(Lanes([&](const PrimExpr& l) { return StoreAt(bound, {l}, number(0)); }));
     }
     stmts.push_back(in_vectors([&](const PrimExpr& b, const PrimExpr& first) {
-      const auto x = [&](const PrimExpr& l) { return LoadAt(h_, {b, first + l}); };
+      const auto x = [&](const PrimExpr& l) {
+        const PrimExpr unit = LoadAt(h_, {b, first + l});
+        return Padded() == r_.hidden ? unit : Select(first + l < Int64(r_.hidden), unit, number(0));
+      };
       return MakeSeq({Lanes([&](const PrimExpr& l) { return joined(low, &ir::Min, l, x(l)); }),
                       Lanes([&](const PrimExpr& l) { return joined(high, &ir::Max, l, x(l)); })});
     }));
