@@ -84,6 +84,22 @@ def cubic_resize_of_bytes():
                   {"s": np.array([2], np.float32)}, want=np.array([0, 58, 197, 255, 255, 197, 58, 0], np.uint8))
 
 
+def linear_resize_of_what_is_everywhere(dtype):
+    """The weights of float32 do not add up to 1."""
+    greatest = np.iinfo(dtype).max
+    return Recipe([node("Resize", ["x", "", "", "z"], ["y"], mode="linear")],
+                  {"x": (["n", "c", "h", "w"], np.full((1, 1, 7, 9), greatest, dtype))}, {"z": ints(1, 1, 12, 31)},
+                  opset=19, want=np.full((1, 1, 12, 31), greatest, dtype))
+
+
+def linear_resize_of_the_greatest_uint16():
+    return linear_resize_of_what_is_everywhere(np.uint16)
+
+
+def linear_resize_of_the_greatest_int16():
+    return linear_resize_of_what_is_everywhere(np.int16)
+
+
 def picture(h, w):
     return (["n", "c", "h", "w"], normal(1, 2, h, w))
 

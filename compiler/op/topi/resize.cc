@@ -176,9 +176,9 @@ TapTables MakeTables(const ResizeAxis& axis, const ResizeMode& mode, const PrimE
   return tables;
 }
 
-// The dtype of weights and sums.
+// The dtype of weights and sums: the error of sums of integers of up to 32 bits stays far below kFractionSlack.
 DataType WeightType(DataType dtype) {
-  if (!dtype.is_floating()) return DataType::Float(dtype.bits > 16 ? 64 : 32);
+  if (!dtype.is_floating()) return DataType::Float(dtype.bits > 8 ? 64 : 32);
   return Wide(ir::MakeConst(dtype, 0))->dtype;
 }
 
