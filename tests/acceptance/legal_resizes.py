@@ -100,6 +100,32 @@ def linear_resize_of_the_greatest_int16():
     return linear_resize_of_what_is_everywhere(np.int16)
 
 
+def crop_of_integers(dtype, outside, want, mode="linear"):
+    """What lies outside becomes the dtype's nearest number, as where a cast saturates."""
+    result = np.full((1, 1, 6, 6), want, dtype)
+    result[:, :, 2:4, 2:4] = 1
+    return Recipe([node("Resize", ["x", "r", "", "z"], ["y"], mode=mode, extrapolation_value=outside,
+                        coordinate_transformation_mode="tf_crop_and_resize")],
+                  {"x": (["n", "c", "h", "w"], np.ones((1, 1, 3, 3), dtype))},
+                  {"r": np.array([0, 0, -1, -1, 1, 1, 2, 2], np.float32), "z": ints(1, 1, 6, 6)}, opset=19, want=result)
+
+
+def crop_beside_more_than_a_byte_has():
+    return crop_of_integers(np.uint8, 300.0, 255)
+
+
+def crop_beside_less_than_a_byte_has():
+    return crop_of_integers(np.uint8, -5.0, 0, mode="nearest")
+
+
+def crop_of_signed_bytes_beside_infinity():
+    return crop_of_integers(np.int8, float("-inf"), -128)
+
+
+def crop_of_integers_beside_no_number():
+    return crop_of_integers(np.int64, float("nan"), 0, mode="nearest")
+
+
 def picture(h, w):
     return (["n", "c", "h", "w"], normal(1, 2, h, w))
 

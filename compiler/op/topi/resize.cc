@@ -261,7 +261,7 @@ te::Tensor Resize(const te::Tensor& x, const std::vector<ResizeAxis>& axes, cons
           const PrimExpr place = Place(i[axis.axis], axis, mode.coordinates, in, shape[axis.axis]);
           inside = ir::And(inside, ir::And(place >= D(0), place <= Double(in - 1)));
         }
-        return ir::Select(inside, value, ir::MakeConst(x.dtype(), mode.extrapolation));
+        return ir::Select(inside, value, ir::Cast(x.dtype(), D(mode.extrapolation)));  // (integers saturate)
       },
       "resize");
 }
