@@ -19,7 +19,7 @@ except ImportError as error:
 
 onnxruntime.set_default_logger_severity(4)
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
-UNSUPPORTED = 8
+BAD_INPUT, UNSUPPORTED = 3, 8
 F32, U8, I32 = TensorProto.FLOAT, TensorProto.UINT8, TensorProto.INT32
 
 
@@ -136,13 +136,13 @@ def boxes():
     return model, given
 
 
-def pools(last, pads):
+def pools(last, pads, kernel=(3, 2)):
     """Windows that reach beyond the padding, and count what they have there."""
     rng = np.random.default_rng(7)
     given = {"x": rng.integers(0, 256, [2, 8, 7, 3] if last else [2, 3, 8, 7]).astype(np.uint8)}
     constants = {"s": np.float32(0.1), "z": np.uint8(3), "t": np.float32(0.08), "u": np.uint8(10)}
     return model_of("QLinearAveragePool", {"x": (U8, ["N", *given["x"].shape[1:]])} | dict.fromkeys(constants),
-                    constants=constants, channels_last=last, kernel_shape=[3, 2], strides=[3, 2], ceil_mode=1,
+                    constants=constants, channels_last=last, kernel_shape=list(kernel), strides=[3, 2], ceil_mode=1,
                     count_include_pad=1, **pads), given
 
 
@@ -150,6 +150,7 @@ def pools(last, pads):
 SAME = [
     *((f"QLinearAveragePool {last} {pads}", lambda last=last, pads=pads: pools(last, pads))
       for last in (0, 1) for pads in ({}, {"pads": [1, 1, 2, 0]})),
+    ("QLinearAveragePool, windows longer than the data", lambda: pools(0, {}, (10, 8))),
     *((f"Attention, mask of {name}", lambda mask=mask: attention_with(mask)) for name, mask in MASKS.items()),
     *((f"MultiHeadAttention, mask of {name}", lambda mask=mask: heads_with(mask)) for name, mask in MASKS.items()
       if name != "ends and beginnings"),  # (ONNX Runtime refuses it there)
@@ -178,6 +179,14 @@ class MicrosoftOps(unittest.TestCase):
                 made = self.compile(model())
                 self.assertEqual(made.returncode, UNSUPPORTED, made.stderr)
                 self.assertIn(text, made.stderr)
+
+    def test_windows_without_axes_are_refused(self):
+        for dims in ([4], [2, 3]):
+            made = self.compile(model_of("QLinearAveragePool", {
+                "x": (U8, dims), "s": (F32, []), "z": (U8, []), "t": (F32, []), "u": (U8, [])}, kernel_shape=[2],
+                ceil_mode=1, count_include_pad=1))
+            self.assertEqual(made.returncode, BAD_INPUT, made.stderr)
+            self.assertIn(f"rank {len(dims)}", made.stderr)
 
     def run_model(self, model, given):
         made = self.compile(model)

@@ -190,6 +190,7 @@ Result<Expr> MoveChannels(const NodeImporter& node, const Expr& x, bool to_front
 Result<Expr> PaddedForWindows(const NodeImporter& node, const Expr& x, Attributes* attributes) {
   const std::vector<PrimExpr> dims = DimsOf(x);
   const int64_t spatial = std::ssize(dims) - 2;
+  if (spatial < 1) return node.Invalid("windows over data of rank " + std::to_string(dims.size()));
   INGOT_ASSIGN_OR_RETURN(const std::string auto_pad, node.String("auto_pad", "NOTSET"));
   if (auto_pad != "NOTSET") return node.Unsupported("ceil_mode and count_include_pad beside auto_pad");
   INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> kernel, node.Ints("kernel_shape", {}, spatial));
@@ -208,7 +209,7 @@ Result<Expr> PaddedForWindows(const NodeImporter& node, const Expr& x, Attribute
       return node.Invalid("kernel_shape, strides or pads are no lengths");
     }
     const int64_t room = *length + before + after - k;
-    if (room < 0) return node.Invalid("a window that is longer than the data");
+    if (room <= -stride) return node.Invalid("a window that is longer than the data");
     int64_t steps = (room + stride - 1) / stride;
     if (steps * stride >= *length + before) --steps;  // a window begins in the data or before it
     widths.insert(widths.end(), {before, after + std::max<int64_t>(steps * stride - room, 0)});
