@@ -88,7 +88,7 @@ def normal(seed, *dims):
 # Masks of two sequences of four keys, by what they say: where keys end; where they end and begin; the ends, and more;
 # which keys count; which of them count for a query.
 MASKS = {"ends": [4, 3], "ends and beginnings": [4, 3, 1, 0], "ends and more": [4, 3, 0, 4, 7, 0, 4, 7],
-         "keys": [[1, 1, 1, 1], [0, 1, 1, 0]],
+         "keys": [[1, 1, 1, 1], [0, 1, 1, 0]], "numbers of keys": [[2, 1, -1, 0], [0, 1, 1, 3]],
          "queries and keys": [[[1, 0, 0, 1], [0, 1, 1, 1], [1, 1, 1, 1], [1, 1, 1, 0]]] * 2}
 
 

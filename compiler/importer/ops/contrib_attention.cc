@@ -62,8 +62,8 @@ Result<Expr> KeysOfSpans(const NodeImporter& node, const Expr& mask, const PrimE
   return node.Bind("logical_and", {before, behind});
 }
 
-// Returns a mask of keys as what is added to the scores [batch, heads, queries, keys]: flags of keys [batch, keys], of
-// queries and keys [batch, queries, keys], or which keys count (KeysOfSpans).
+// Returns a mask of keys as what is added to the scores [batch, heads, queries, keys]: numbers above 0 for keys that
+// count [batch, keys], or that count for a query [batch, queries, keys], or which ones do (KeysOfSpans).
 Result<Expr> KeyMask(const NodeImporter& node, size_t input, const PrimExpr& batch, const PrimExpr& num_keys,
                      DataType dtype) {
   INGOT_ASSIGN_OR_RETURN(Expr mask, node.Input(input));
@@ -80,6 +80,10 @@ Result<Expr> KeyMask(const NodeImporter& node, size_t input, const PrimExpr& bat
   dims.insert(dims.begin() + 1, one);
   if (dims.size() == 3) dims.insert(dims.begin() + 1, one);
   INGOT_ASSIGN_OR_RETURN(mask, node.Bind("reshape", {mask, ShapeOf(dims)}));
+  if (!DTypeOf(mask).is_bool()) {
+    INGOT_ASSIGN_OR_RETURN(const Expr zero, node.Scalar(0, DTypeOf(mask)));
+    INGOT_ASSIGN_OR_RETURN(mask, node.Bind("greater", {mask, zero}));
+  }
   return HiddenUnless(node, std::move(mask), hidden, dtype);
 }
 
