@@ -129,7 +129,7 @@ def groups_with(sink=False, past=0, length=5, bias=False, **attributes):
 
 def boxes():
     """The greatest of each bin of boxes, which ONNX has in its own domain."""
-    rows = [[0, 0, 0, 10, 8], [1, 2, 3, 7, 4], [1, 9, 1, 3, 1]]
+    rows = [[0, 0, 0, 10, 8], [1, 2, 3, 7, 4], [1, 9, 1, 3, 1], [0, -2, -6, 6, 2]]  # (-1.5 and -4.5 are places, too)
     given = {"x": normal(0, 2, 3, 9, 11), "r": np.array(rows, np.float32)}
     model = model_of("MaxRoiPool", {n: free(n, a) for n, a in given.items()}, pooled_shape=[3, 2], spatial_scale=0.75)
     model.graph.node[0].domain = ""

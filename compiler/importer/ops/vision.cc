@@ -1,4 +1,5 @@
 // Operators of object detection.
+#include "compiler/importer/build.h"
 #include "compiler/importer/ops/families.h"
 #include "compiler/importer/ops/util.h"
 #include "compiler/script/composite_operators.h"
@@ -32,7 +33,20 @@ Outputs RoiAlign(const NodeImporter& node) {
                         {"mode", mode}}));
 }
 
-// The greatest element of each bin of a box [batch, x1, y1, x2, y2]: it is composed as TVM's operator is.
+// Returns x as whole numbers, halves away from zero.
+Result<Expr> RoundedAway(const NodeImporter& node, const Expr& x) {
+  INGOT_ASSIGN_OR_RETURN(const Expr half, node.Scalar(0.5, DTypeOf(x)));
+  INGOT_ASSIGN_OR_RETURN(const Expr whole, node.Bind("trunc", {x}));
+  INGOT_ASSIGN_OR_RETURN(const Expr rest, node.Bind("subtract", {x, whole}));
+  INGOT_ASSIGN_OR_RETURN(const Expr distance, node.Bind("abs", {rest}));
+  INGOT_ASSIGN_OR_RETURN(const Expr is_farther, node.Bind("greater_equal", {distance, half}));
+  INGOT_ASSIGN_OR_RETURN(const Expr sign, node.Bind("sign", {x}));
+  INGOT_ASSIGN_OR_RETURN(const Expr next, node.Bind("add", {whole, sign}));
+  return node.Bind("where", {is_farther, next, whole});
+}
+
+// The greatest element of each bin of a box [batch, x1, y1, x2, y2]: it is composed as TVM's operator is, of places
+// that are whole numbers already, since TVM's rounds negative halves up.
 Outputs MaxRoiPool(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const Expr images, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const Expr boxes, node.Input(1));
@@ -46,11 +60,21 @@ Outputs MaxRoiPool(const NodeImporter& node) {
   }
   if (dims.size() != 4 || own.size() != 2) return node.Invalid("expected images of rank 4 and boxes of rank 2");
   const Expr rows = WithDims(node, boxes, {own[0], ir::Int64(5)});
+  const auto columns = [&](int64_t begin, int64_t end) {
+    const auto one = [](int64_t value) { return PrimTuple(std::vector<int64_t>{value}); };
+    return node.Bind("strided_slice", {rows, one(1), one(begin), one(end)});
+  };
+  INGOT_ASSIGN_OR_RETURN(const Expr batch, columns(0, 1));
+  INGOT_ASSIGN_OR_RETURN(Expr places, columns(1, 5));
+  INGOT_ASSIGN_OR_RETURN(const Expr factor, node.Scalar(scale, DTypeOf(rows)));
+  INGOT_ASSIGN_OR_RETURN(places, node.Bind("multiply", {places, factor}));
+  INGOT_ASSIGN_OR_RETURN(places, RoundedAway(node, places));
+  INGOT_ASSIGN_OR_RETURN(const Expr whole, node.Bind("concat", {TupleOf({batch, places})}, {{"axis", int64_t{1}}}));
   const script::CompositeOperator* composite = script::FindComposite("vision.roi_pool");
   INGOT_CHECK(composite != nullptr, "the list of composed operators lacks one");
-  return One(composite->compose(
-      {images, rows}, {{"pooled_size", AttrValue::Ints(pooled)}, {"spatial_scale", scale}, {"layout", "NCHW"}},
-      [&](Expr value) { return node.BindValue(std::move(value), "part"); }));
+  return One(composite->compose({images, whole},
+                                {{"pooled_size", AttrValue::Ints(pooled)}, {"spatial_scale", 1.0}, {"layout", "NCHW"}},
+                                [&](Expr value) { return node.BindValue(std::move(value), "part"); }));
 }
 
 constexpr OnnxOpRow kVisionRows[] = {
