@@ -14,6 +14,7 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "compiler/importer/node_order.h"
 #include "compiler/importer/onnx_tensor.h"
 #include "compiler/importer/wire_split.h"
 
@@ -236,6 +237,7 @@ Status Reader::ReadGraph(const onnx::GraphProto& proto, OnnxGraph& graph) {
     INGOT_ASSIGN_OR_RETURN(OnnxNode node, ReadNode(node_proto));
     graph.nodes.push_back(std::move(node));
   }
+  SortNodes(graph.nodes);
   return Status();
 }
 

@@ -910,3 +910,13 @@ def middle_whose_lengths_have_a_symbol():
 def more_repeats_than_axes():
     """Refused, as ONNX Runtime refuses it."""
     return of_numbers_whose_count_has_a_symbol("Tile", 1, [2, 3, 1])
+
+
+def nodes_in_front_of_those_whose_results_they_take():
+    """As converters append them; ONNX Runtime takes them."""
+    then, other = (helper.make_graph([node(op, ["b"], ["t"])], "g", [], [onnx.ValueInfoProto(name="t")])
+                   for op in ("Neg", "Exp"))
+    nodes = [node("If", ["c"], ["d"], then_branch=then, else_branch=other), node("Add", ["b", "d"], ["y"]),
+             node("Relu", ["a"], ["b"]), node("ReduceMax", ["b"], ["m"], keepdims=0),
+             node("Cast", ["m"], ["c"], to=onnx.TensorProto.BOOL), node("Sin", ["x"], ["a"])]
+    return Recipe(nodes, {"x": (["n"], normal(5))})
