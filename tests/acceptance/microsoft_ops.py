@@ -147,6 +147,26 @@ def pools(last, pads, kernel=(3, 2)):
 
 
 # What ONNX Runtime gives for the same.
+def fours(dtype, *dims, seed=0):
+    """Numbers of four bits."""
+    low = -8 if dtype == "int4" else 0
+    numbers = np.random.default_rng(seed).integers(low, low + 16, dims)
+    return numbers.astype(helper.tensor_dtype_to_np_dtype(getattr(onnx.TensorProto, dtype.upper())))
+
+
+def gathered_blocks(dtype, zeros):
+    constants = {"x": fours(dtype, 10, 64), "s": np.abs(normal(1, 10, 2))} | (
+        {"z": fours(dtype, 10, 2, seed=2)} if zeros else {})
+    given = {"i": np.array([7, 0, 9], np.int32)}
+    return model_of("GatherBlockQuantized", {"x": None, "i": free("N", given["i"]), "s": None, "z": None},
+                    constants=constants, block_size=32), given
+
+
+def dequantised(dtype):
+    constants = {"x": fours(dtype, 5, 6), "s": np.abs(normal(1, 6)), "z": fours(dtype, 6, seed=2)}
+    return model_of("DequantizeLinear", {"x": None, "s": None, "z": None}, constants=constants, axis=1), {}
+
+
 SAME = [
     *((f"QLinearAveragePool {last} {pads}", lambda last=last, pads=pads: pools(last, pads))
       for last in (0, 1) for pads in ({}, {"pads": [1, 1, 2, 0]})),
@@ -159,6 +179,10 @@ SAME = [
       for how in ({"local_window_size": 1}, {"local_window_size": 3}, {"smooth_softmax": 1}, {"sink": True},
                   {"sink": True, "local_window_size": 2, "softcap": 2.0, "bias": True}, {"bias": True})),
     ("MaxRoiPool", boxes),
+    *((f"GatherBlockQuantized of {dtype}{' with zero points' * zeros}",
+       lambda dtype=dtype, zeros=zeros: gathered_blocks(dtype, zeros))
+      for dtype in ("int4", "uint4") for zeros in (False, True)),
+    *((f"DequantizeLinear of {dtype}", lambda dtype=dtype: dequantised(dtype)) for dtype in ("int4", "uint4")),
 ]
 
 

@@ -157,7 +157,6 @@ Outputs GatherNumbers(const NodeImporter& node, Expr data, int64_t gather, int64
   const Expr blocks = ConstantOf(DataType::Int(64), {*length}, of_element);
   const auto taken = [&](Expr x) -> Result<Expr> {
     INGOT_ASSIGN_OR_RETURN(x, Unpacked(std::move(x)));
-    if (DTypeOf(x).bits < 8) return node.Unsupported("a table of 4 bits that is no constant");
     return node.Bind("take", {x, places}, {{"axis", gather}});
   };
   const auto per_block = [&](size_t input) -> Result<Expr> {
@@ -194,7 +193,7 @@ Outputs GatherBlockQuantized(const NodeImporter& node) {
   const int64_t rank = std::ssize(dims);
   INGOT_ASSIGN_OR_RETURN(quantised, NormaliseAxis(node, quantised, rank));
   INGOT_ASSIGN_OR_RETURN(gather, NormaliseAxis(node, gather, rank));
-  if (DTypeOf(data).bits == 4) return GatherNumbers(node, std::move(data), gather, quantised, block);
+  if (node.PackedType(0)) return GatherNumbers(node, std::move(data), gather, quantised, block);
   const bool is_bytes = DTypeOf(data) == DataType::UInt(8);
   if (!is_bytes) return node.Invalid("a table of " + DTypeOf(data).ToString());
   if (gather != 0 || quantised != rank - 1 || rank < 2) {
