@@ -306,7 +306,8 @@ def nhwc_conv(g):
     x, w, attributes = convolved(g, F32, F32)
     n, c, h, s = [d if isinstance(d, int) else name for d, name in zip(x.dims(), ("N", None, None, "S"))]
     picture = g.add_input([n, h, s, c], F32, True, wild=False)
-    g.emit(MS + "NhwcConv", [picture, w, g.weight([4]) if g.coin(0.7) else None], **attributes)
+    last = g.emit("Transpose", [w], perm=[0, 2, 3, 1])
+    g.emit(MS + "NhwcConv", [picture, last, g.weight([4]) if g.coin(0.7) else None], **attributes)
 
 
 @generates(MS + "SkipLayerNormalization", MS + "SkipSimplifiedLayerNormalization", "SimplifiedLayerNormalization",

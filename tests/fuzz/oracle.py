@@ -124,11 +124,13 @@ def decomposed(nodes):
     node = nodes[0]
     if name_of(node) != MICROSOFT + ".NhwcConv":
         return nodes
-    front, conv, end = helper.make_node("Transpose", node.input[:1], ["front"], perm=[0, 3, 1, 2]), type(node)(), (
-        helper.make_node("Transpose", ["conv"], node.output, perm=[0, 2, 3, 1]))
+    fronts = [helper.make_node("Transpose", [name], [f"front{i}"], perm=[0, 3, 1, 2])
+              for i, name in enumerate(node.input[:2])]
+    conv, end = type(node)(), helper.make_node("Transpose", ["conv"], node.output, perm=[0, 2, 3, 1])
     conv.CopyFrom(node)
-    conv.op_type, conv.domain, conv.input[0], conv.output[0] = "Conv", "", "front", "conv"
-    return [front, conv, end]
+    conv.op_type, conv.domain, conv.output[0] = "Conv", "", "conv"
+    conv.input[0], conv.input[1] = "front0", "front1"
+    return [*fronts, conv, end]
 
 
 class Evaluator:

@@ -145,7 +145,7 @@ Outputs FusedConv(const NodeImporter& node) {
   return One(ConvActivated(node, y));
 }
 
-// A convolution of a picture whose channels come last; the weights are those of Conv.
+// A convolution of a picture whose channels come last, in the weights [O, H, W, C / group] as well.
 Outputs NhwcConv(const NodeImporter& node) {
   INGOT_RETURN_IF_ERROR(CheckAttributes(node, {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"}));
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
@@ -159,7 +159,10 @@ Outputs NhwcConv(const NodeImporter& node) {
   }
   to_end.push_back(1);
   INGOT_ASSIGN_OR_RETURN(x, node.Bind("permute_dims", {x}, {{"axes", AttrValue::Ints(to_front)}}));
-  INGOT_ASSIGN_OR_RETURN(const Expr weight, node.Input(1));
+  INGOT_ASSIGN_OR_RETURN(Expr weight, node.Input(1));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> of_weight, StaticRankDims(node, 1));
+  if (std::ssize(of_weight) != rank) return node.Invalid("the weights are of another rank than the picture");
+  INGOT_ASSIGN_OR_RETURN(weight, node.Bind("permute_dims", {weight}, {{"axes", AttrValue::Ints(to_front)}}));
   INGOT_ASSIGN_OR_RETURN(const Expr bias, InputOrNull(node, 2));
   INGOT_ASSIGN_OR_RETURN(const Expr y, Apply(node, "Conv", {x, weight, bias}, node.node().attributes));
   return One(node.Call("permute_dims", {y}, {{"axes", AttrValue::Ints(to_end)}}));
