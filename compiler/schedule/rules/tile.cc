@@ -311,6 +311,7 @@ class TileBuilder {
 };
 
 constexpr int64_t kMostUnrolledTaps = 16;
+constexpr int64_t kMostUnrolledSteps = 128;  // of all vectors of a tile
 
 // The iterations of the reduction of one element.
 int64_t KnownTaps(const BlockSite& site) {
@@ -412,7 +413,9 @@ std::vector<BlockName> ApplyTile(Schedule& s, const BlockSite& site, const Targe
 
   // Loops over few taps cost as much as the taps where a row is short, and conditions on taps are decided when the kernel
   // is compiled, or become constant masks.
-  const bool unrolls_taps = KnownTaps(site) <= kMostUnrolledTaps;
+  const bool has_few_steps = KnownTaps(site) * shape.rows * shape.vectors <= kMostUnrolledSteps;
+  const bool unrolls_taps =
+      KnownTaps(site) <= kMostUnrolledTaps && (has_few_steps || keeps_vectors || ReadsUnderCondition(site));
   // Each tile nest gets its own copy of the reduction. The first one, of full tiles, gets the original after all others
   // were copied.
   for (size_t i = builder.tiles.size(); i-- > 0;) {
