@@ -1,5 +1,7 @@
 // com.microsoft's weights of few bits, quantised in blocks: products with them, and rows gathered from them. The numbers
 // are unpacked by arithmetic on bytes, which folds for constants.
+#include <optional>
+
 #include "compiler/importer/build.h"
 #include "compiler/importer/ops/contrib.h"
 #include "compiler/importer/ops/families.h"
@@ -193,7 +195,10 @@ Outputs GatherBlockQuantized(const NodeImporter& node) {
   const int64_t rank = std::ssize(dims);
   INGOT_ASSIGN_OR_RETURN(quantised, NormaliseAxis(node, quantised, rank));
   INGOT_ASSIGN_OR_RETURN(gather, NormaliseAxis(node, gather, rank));
-  if (node.PackedType(0)) return GatherNumbers(node, std::move(data), gather, quantised, block);
+  if (const std::optional<DataType> packed = node.PackedType(0)) {
+    if (packed->bits != 4 || packed->is_floating()) return node.Unsupported("a table of " + packed->ToString());
+    return GatherNumbers(node, std::move(data), gather, quantised, block);
+  }
   const bool is_bytes = DTypeOf(data) == DataType::UInt(8);
   if (!is_bytes) return node.Invalid("a table of " + DTypeOf(data).ToString());
   if (gather != 0 || quantised != rank - 1 || rank < 2) {
