@@ -22,7 +22,7 @@ namespace {
 
 // What the default pipeline of level 3 does to the functions of a kernel, in its order. It leaves out passes over calls,
 // over global variables and for vectorisers, of which kernels have none, and repetitions that changed no instruction
-// in the kernels of whole networks. Who moves a pass compares machine code in this way.
+// in the kernels of whole networks. Whoever changes the list compares the kernels' machine code before and after.
 constexpr const char* kFirstPasses[] = {"sroa<modify-cfg>", "early-cse"};
 // Between the two: "ipsccp".
 constexpr const char* kKernelPasses[] = {
@@ -40,7 +40,7 @@ constexpr const char* kKernelPasses[] = {
     INGOT_COMBINE,
     "loop(loop-idiom,indvars,simple-loop-unswitch<nontrivial>,loop-deletion)",
     "gvn",
-    "adce",
+    "adce",  // removes vectors that loops carry and nothing uses
     INGOT_COMBINE,
     "jump-threading",
     "correlated-propagation",

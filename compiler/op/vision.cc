@@ -15,9 +15,9 @@ namespace {
 
 // ---- vision.roi_align: every box is cut into pooled_size bins; a bin is the mean of sample_ratio^2 places, each
 // interpolated between its four neighbours, the greatest of these places (mode "max_place", as TVM has it), or the
-// greatest part that a neighbour has in one of them (mode "max", as ONNX has it); a ratio of 0 stands for as many places along an
-// axis as the bin is elements long, rounded up. Places beyond the image by more than one count as 0. (He et al. 2017;
-// ONNX RoiAlign.)
+// greatest part that a neighbour has in one of them (mode "max", as ONNX has it); a ratio of 0 stands for as many
+// places along an axis as the bin is elements long, rounded up. Places beyond the image by more than one count as 0.
+// (He et al. 2017; ONNX RoiAlign.)
 struct RoiCall {
   std::vector<int64_t> pooled;
   int64_t samples;  // 0: by the length of the bin

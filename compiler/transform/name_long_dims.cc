@@ -58,6 +58,7 @@ class DimNamer : public ir::StmtMutator {
     if (!SymbolOr(dim).same_as(dim)) return;
     const ir::PrimVar symbol = ir::MakePrimVar("dim" + std::to_string(num_symbols_++), dim->dtype);
     symbols_.emplace(ir::IdentityHash(dim), std::pair(dim, symbol));
+    has_choices_ |= HasChoice(dim);
   }
   bool empty() const { return symbols_.empty(); }
 
@@ -78,6 +79,7 @@ class DimNamer : public ir::StmtMutator {
  protected:
   using StmtMutator::Mutate;
   PrimExpr MutatePrim(const PrimExpr& expr) override {
+    if (!has_choices_) return StmtMutator::MutatePrim(expr);
     const PrimExpr named = HasChoice(expr) ? SymbolOr(expr) : expr;
     return named.same_as(expr) ? StmtMutator::MutatePrim(expr) : named;
   }
@@ -114,6 +116,7 @@ class DimNamer : public ir::StmtMutator {
   std::unordered_multimap<uint64_t, std::pair<PrimExpr, ir::PrimVar>> symbols_;  // by the formula's hash
   std::unordered_map<Buffer, Buffer, ir::RefHash, ir::RefSame> buffers_;
   size_t num_symbols_ = 0;
+  bool has_choices_ = false;  // whether a formula with a choice has a symbol
 };
 
 }  // namespace

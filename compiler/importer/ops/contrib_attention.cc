@@ -35,9 +35,9 @@ Result<Expr> HiddenUnless(const NodeImporter& node, Expr flags, double hidden, D
   return node.Bind("where", {is_seen, zero, low});
 }
 
-// Returns part `i` of the first axis, of parts of this length.
-Result<Expr> PartOf(const NodeImporter& node, const Expr& x, int64_t i, const PrimExpr& length) {
-  const std::vector<int64_t> axis = {0};
+// Returns part `i` of an axis, of parts of this length.
+Result<Expr> PartOf(const NodeImporter& node, const Expr& x, int64_t along, int64_t i, const PrimExpr& length) {
+  const std::vector<int64_t> axis = {along};
   const std::vector<PrimExpr> begin = {op::SimplifyDim(length * i)}, end = {op::SimplifyDim(length * (i + 1))};
   return node.Bind("strided_slice", {x, PrimTuple(axis), PrimTuple(begin), PrimTuple(end)});
 }
@@ -54,10 +54,10 @@ Result<Expr> KeysOfSpans(const NodeImporter& node, const Expr& mask, const PrimE
   };
   const bool has_starts = op::DimsEqual(given, batch * 2), has_more = op::DimsEqual(given, batch * 3 + 2);
   if (!has_starts && !has_more) return compared("less", WithDims(node, mask, {batch}));
-  INGOT_ASSIGN_OR_RETURN(const Expr ends, PartOf(node, mask, 0, batch));
+  INGOT_ASSIGN_OR_RETURN(const Expr ends, PartOf(node, mask, 0, 0, batch));
   INGOT_ASSIGN_OR_RETURN(const Expr before, compared("less", ends));
   if (!has_starts) return before;
-  INGOT_ASSIGN_OR_RETURN(const Expr starts, PartOf(node, mask, 1, batch));
+  INGOT_ASSIGN_OR_RETURN(const Expr starts, PartOf(node, mask, 0, 1, batch));
   INGOT_ASSIGN_OR_RETURN(const Expr behind, compared("greater_equal", starts));
   return node.Bind("logical_and", {before, behind});
 }
@@ -222,7 +222,7 @@ Outputs AttendJoined(const NodeImporter& node, const Expr& joined, size_t mask, 
     INGOT_ASSIGN_OR_RETURN(std::vector<PrimExpr> dims, StaticRankDims(node, past));
     if (dims.size() != 5) return node.Invalid("expected a past of rank 5");
     for (int64_t i : {0, 1}) {
-      INGOT_ASSIGN_OR_RETURN(Expr part, PartOf(node, both, i, ir::Int64(1)));
+      INGOT_ASSIGN_OR_RETURN(Expr part, PartOf(node, both, 0, i, ir::Int64(1)));
       INGOT_ASSIGN_OR_RETURN(
           part, node.Bind("reshape", {part, ShapeOf(std::vector<PrimExpr>(dims.begin() + 1, dims.end()))}));
       (i == 0 ? call.past_key : call.past_value) = part;
@@ -294,9 +294,7 @@ Result<std::vector<Expr>> Unjoined(const NodeImporter& node, size_t input, int64
   }
   std::vector<Expr> operands;
   for (int64_t i = 0; i < count; ++i) {
-    const std::vector<int64_t> axis = {3}, begin = {i}, end = {i + 1};
-    INGOT_ASSIGN_OR_RETURN(Expr part,
-                           node.Bind("strided_slice", {x, PrimTuple(axis), PrimTuple(begin), PrimTuple(end)}));
+    INGOT_ASSIGN_OR_RETURN(Expr part, PartOf(node, x, 3, i, ir::Int64(1)));
     const PrimExpr width = op::SimplifyDim(dims[2] * dims[4]);
     INGOT_ASSIGN_OR_RETURN(part, node.Bind("reshape", {part, ShapeOf({dims[0], dims[1], width})}));
     operands.push_back(std::move(part));

@@ -404,7 +404,8 @@ class DirectionScan {
                                            InputOf(gate, at.t, at.p, at.b, l)});
   }
 
-  // acc = the input's part (0 beside bytes) plus the product with `state`, for gates [first, first + count) of all panels of all sequences.
+  // acc = the product with `state`, and unless the state is of bytes the input's part, for gates [first, first + count)
+  // of all panels of all sequences.
   Stmt Sums(const Buffer& acc, const Place& place, const Extent& extent, int64_t first, int64_t count,
             const Buffer& state) {
     const auto for_all = [&](const std::function<void(Tile & tile, const Place& at, int64_t gate)>& set) {

@@ -349,16 +349,14 @@ class Placer {
     std::vector<InnerVar> vars;
     for (size_t i = prefix_; i < access.path.size(); ++i) {
       if (const auto* loop = As<ForNode>(access.path[i])) vars.push_back({loop->var, loop->min, loop->extent});
-      const auto* guard = As<IfStmtNode>(access.path[i]);
-      if (guard == nullptr || i + 1 == access.path.size() || !guard->then_case.same_as(access.path[i + 1])) continue;
-      for (const PrimExpr& part : ConjunctsOf(guard->condition)) {
-        const auto* below = As<BinaryNode>(part);
-        if (below == nullptr || below->op != BinaryOp::kLT) continue;
-        for (InnerVar& var : vars) {
-          const auto end = AsConstInt(below->b), extent = AsConstInt(var.extent);
-          const bool is_bound = below->a.get() == var.var.get() && IsConstInt(var.min, 0) && end && *end > 0;
-          if (is_bound && extent && *end < *extent) var.extent = IntImm(var.var->dtype, *end);
-        }
+    }
+    for (const PrimExpr& part : Guards(access)) {
+      const auto* below = As<BinaryNode>(part);
+      if (below == nullptr || below->op != BinaryOp::kLT) continue;
+      for (InnerVar& var : vars) {
+        const auto end = AsConstInt(below->b), extent = AsConstInt(var.extent);
+        const bool is_bound = below->a.get() == var.var.get() && IsConstInt(var.min, 0) && end && *end > 0;
+        if (is_bound && extent && *end < *extent) var.extent = IntImm(var.var->dtype, *end);
       }
     }
     return vars;
@@ -476,8 +474,9 @@ class Placer {
     }
     return true;
   }
-  // Whether a store is made where a load is, as far as conditions say that ask for data or for one loop's variable alone:
-  // they guard the load as well, or always hold. All others are taken for a block's predicate.
+  // Whether the store is made in each iteration that makes the load. Conditions around the store that read memory or use
+  // one outer loop's variable alone must stand around the load as well, or always hold; other conditions are taken for
+  // predicates of blocks, which guard both.
   bool GuardsHold(const Access& store, const Access& load) {
     const std::vector<PrimExpr> of_load = Guards(load);
     for (size_t i = prefix_; i + 1 < store.path.size(); ++i) {
