@@ -196,27 +196,45 @@ class GemmBuilder {
   }
   int64_t VectorsOf(int64_t panels) const { return std::max<int64_t>(panels * kPanel / lanes_, 1); }
 
-  // A tile has as many rows as the registers allow with two vectors (or a panel, if that is more), made even over all
-  // tiles; then panels are added until enough multiply-adds are in flight.
+  bool FitsColumns(int64_t panels) const { return !columns_ || *columns_ >= panels * kPanel; }
+  // The highest tile of so many panels. The rows of a lie at equal distances, often multiples of 4096 bytes: then they
+  // share a set of the first-level cache, which keeps eight of them.
+  int64_t MostRows(int64_t vectors) const {
+    constexpr int64_t kMostRows = 8;
+    return std::clamp<int64_t>((target_.num_vector_registers - vectors - 1) / vectors, 1, kMostRows);
+  }
+
+  // Rows that fit one tile are one, as wide as it takes to have enough multiply-adds in flight. Of more rows, a tile has
+  // the panels with which it loads least for each multiply-add, and the rows that the registers allow, made even over
+  // all tiles.
   void ChooseTile() {
-    constexpr int64_t kLeastVectors = 2;
-    const int64_t vectors = std::max(kLeastVectors, VectorsOf(1));
-    const int64_t most = std::max<int64_t>((target_.num_vector_registers - vectors - 1) / vectors, 1);
-    tile_rows_ = most;
-    if (rows_ && *rows_ > 0) {
-      const int64_t count = (*rows_ + most - 1) / most;
-      tile_rows_ = (*rows_ + count - 1) / count;
-    }
+    constexpr int64_t kLeastVectors = 2, kInFlight = 10, kMostPanels = 8;
     panels_ = 1;
-    constexpr int64_t kInFlight = 10, kMostPanels = 8;
-    while (panels_ < kMostPanels && tile_rows_ * VectorsOf(panels_) < kInFlight &&
-           Fits(tile_rows_, VectorsOf(panels_ * 2)) && (!columns_ || *columns_ >= panels_ * 2 * kPanel)) {
-      panels_ *= 2;
-    }
-    // A row has two vectors also where a panel is a single one.
-    if (VectorsOf(panels_) < kLeastVectors && tile_rows_ > 1 && Fits(tile_rows_, VectorsOf(panels_ * 2)) &&
-        (!columns_ || *columns_ >= panels_ * 2 * kPanel)) {
-      panels_ *= 2;
+    const int64_t most = MostRows(std::max(kLeastVectors, VectorsOf(1)));
+    if (rows_ && *rows_ <= most) {
+      tile_rows_ = std::max<int64_t>(*rows_, 1);
+      const auto is_narrow = [&] {
+        const int64_t vectors = VectorsOf(panels_);
+        return tile_rows_ * vectors < kInFlight || (vectors < kLeastVectors && tile_rows_ > 1);
+      };
+      while (panels_ < kMostPanels && is_narrow() && Fits(tile_rows_, VectorsOf(panels_ * 2)) &&
+             FitsColumns(panels_ * 2)) {
+        panels_ *= 2;
+      }
+    } else {
+      const auto loads = [&](int64_t panels) {  // for each multiply-add
+        const auto vectors = static_cast<double>(VectorsOf(panels));
+        const auto rows = static_cast<double>(MostRows(VectorsOf(panels)));
+        return (rows + vectors) / (rows * vectors);
+      };
+      for (int64_t panels = 2; panels <= kMostPanels; panels *= 2) {
+        if (Fits(1, VectorsOf(panels)) && FitsColumns(panels) && loads(panels) < loads(panels_)) panels_ = panels;
+      }
+      tile_rows_ = MostRows(VectorsOf(panels_));
+      if (rows_) {
+        const int64_t count = (*rows_ + tile_rows_ - 1) / tile_rows_;
+        tile_rows_ = (*rows_ + count - 1) / count;
+      }
     }
     Choose();
     packs_ = product_.right != Right::kPanels && !product_.a.same_as(product_.b) && PackingPays();
@@ -263,7 +281,7 @@ class GemmBuilder {
   // one, unless b would have to be packed for each block.
   std::optional<int64_t> RowsOfBlock() const {
     if (product_.m < 0) return std::nullopt;
-    constexpr int64_t kLeastTiles = 4;
+    constexpr int64_t kLeastTiles = 8;
     const int64_t width = kPanel * panels_;
     const int64_t batch_tasks = batch_inside_ ? 1 : batches_;
     const bool few_tasks = columns_ && (*columns_ + width - 1) / width * batch_tasks < kFewTasks;
