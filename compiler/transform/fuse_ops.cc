@@ -6,6 +6,8 @@
 //
 // fusion_partition.cc decides what is grouped; only calls with one result and without tir_vars take part. Under strict
 // permissions, a call whose result is a product is the last of its group: sums in the kernel would not round it.
+// A transposition that makes the right factor of one matrix product joins the product, which copies what it reads into
+// panels in any case.
 #include <algorithm>
 #include <functional>
 #include <limits>
@@ -22,6 +24,7 @@
 #include "compiler/transform/fusion_partition.h"
 #include "compiler/transform/graph_util.h"
 #include "compiler/transform/passes.h"
+#include "compiler/transform/transposed_factor.h"
 
 namespace ingot::transform {
 
@@ -129,6 +132,17 @@ std::vector<size_t> GroupBindings(const ir::IRModule& module, const std::vector<
   std::vector<FusionNode> nodes;
   std::vector<size_t> binding_of;
   std::unordered_map<ir::Var, int32_t, ir::RefHash, ir::RefSame> node_of;
+  const auto function_of = [&](const Binding& binding) {
+    return module.FindPrimFunc(AsCallTir(binding.value)->callee->name);
+  };
+  // Whether the node may be a transposition that nothing else would join.
+  const auto transposes_alone = [&](int32_t node) {
+    if (nodes[node].fusion != FusionClass::kInjective || !nodes[node].readers.empty()) return false;
+    return std::ranges::none_of(AsCallTir(bindings[binding_of[node]].value)->args, [&](const Expr& arg) {
+      const auto it = node_of.find(AsRef<ir::VarNode>(arg));
+      return it != node_of.end() && nodes[it->second].fusion <= FusionClass::kInjective;
+    });
+  };
   for (size_t i = 0; i < bindings.size(); ++i) {
     const std::optional<CallTir> call = AsFusible(module, bindings[i]);
     if (!call.has_value()) {
@@ -139,9 +153,16 @@ std::vector<size_t> GroupBindings(const ir::IRModule& module, const std::vector<
     }
     const FusionClass fusion = FusionClassOf(module.FindPrimFunc(call->callee->name));
     const auto index = static_cast<int32_t>(nodes.size());
-    for (const Expr& arg : call->args) {
+    for (size_t a = 0; a < call->args.size(); ++a) {
+      const Expr& arg = call->args[a];
       const auto it = node_of.find(AsRef<ir::VarNode>(arg));
       if (it == node_of.end()) continue;
+      if (fusion == FusionClass::kOutFusible && transposes_alone(it->second) &&
+          TransposesRightFactor(function_of(bindings[binding_of[it->second]]), function_of(bindings[i]), a)) {
+        nodes[it->second].fusion = FusionClass::kBroadcast;  // joins a reduction
+        nodes[it->second].readers.push_back({index, FusionClass::kReduction});
+        continue;
+      }
       // The reading is element by element if the shapes are equal; otherwise the argument is broadcast, and the reader
       // is no epilogue of the function that computes it.
       const bool is_map = fusion <= FusionClass::kBroadcast;

@@ -218,6 +218,11 @@ void ParallelizeByLikelyCost(Schedule& schedule, LoopRV loop, int64_t cost_of_it
   schedule.Parallel(chunk == 1 ? loop : schedule.Split(loop, {kRest, chunk})[0]);
 }
 
+int64_t SquareSide(int bits, const Target& target) {
+  const int64_t lanes = target.vector_lanes(bits);
+  return bits >= 32 ? lanes : std::min<int64_t>(lanes, 128 / bits);
+}
+
 void VectorizeTile(Schedule& schedule, LoopRV loop, int64_t lanes) {
   if (schedule.IsVoid(loop)) return;
   const auto extent = AsConstInt(schedule.Loop(loop).loop->extent);

@@ -76,6 +76,10 @@ void ParallelizeByLikelyCost(Schedule& schedule, LoopRV loop, int64_t cost_of_it
 void VectorizeTile(Schedule& schedule, LoopRV loop, int64_t lanes);
 void VectorizeLong(Schedule& schedule, LoopRV loop, int64_t lanes);
 
+// The side of squares that are transposed in registers, in elements of at least eight bits: as many rows as a register
+// has lanes, at most 16 of narrow ones.
+int64_t SquareSide(int bits, const Target& target);
+
 // The loops around the block that are inside of `outer`, outermost first, each with the iteration variable it binds
 // (-1: none).
 struct InnerLoop {

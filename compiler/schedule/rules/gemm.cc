@@ -624,11 +624,23 @@ class GemmBuilder {
       }
     }
     Order(order, {k, x});
-    if (product_.right == Right::kRows) {
-      VectorizeTile(s_, x, lanes_);
-    } else if (!s_.IsVoid(x) && AsConstInt(s_.Loop(x).loop->extent)) {
-      s_.Unroll(x);
+    if (product_.right == Right::kRows) return VectorizeTile(s_, x, lanes_);
+    const auto width = s_.IsVoid(x) ? std::nullopt : AsConstInt(s_.Loop(x).loop->extent);
+    if (!width) return;
+    const int64_t side = SquareSide(product_.b->dtype.bits, target_);
+    if (*width % side != 0) return s_.Unroll(x);
+    // Squares of b are transposed in registers; the last steps are stored element by element.
+    const Schedule::Parts steps = s_.LoopPartition(k, side);
+    if (!s_.IsVoid(steps.tail)) {
+      const LoopRV rest =
+          s_.IsVoid(steps.main) ? x : InnerLoops(s_, s_.GetChildBlocks(steps.tail)[0], steps.tail)[0].loop;
+      s_.Unroll(rest);
     }
+    if (s_.IsVoid(steps.main)) return;
+    const LoopRVs rows = s_.Split(steps.main, {kRest, side}), columns = s_.Split(x, {kRest, side});
+    s_.Reorder({columns[0], rows[0], rows[1], columns[1]});
+    s_.Vectorize(columns[1]);
+    s_.Vectorize(rows[1]);
   }
 
   struct Group {

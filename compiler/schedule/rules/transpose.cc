@@ -92,12 +92,11 @@ void WidenShort(TransposeRuns& runs, const BlockSite& site, Contiguity& contigui
   while (is_short(runs.runs[runs.y]) && WidenY(runs, contiguity)) continue;
 }
 
-// The side of the squares: as many rows as a register has lanes of the widest elements, at most 16 for narrow ones.
-int64_t SquareSide(const BlockSite& site, const Target& target) {
+// The side of the squares, of the widest elements.
+int64_t SideOfWidest(const BlockSite& site, const Target& target) {
   int bits = std::max(static_cast<int>(StoreOf(site).buffer->dtype.bits), 8);
   for (const LoadUse& use : LoadsOf(site)) bits = std::max(bits, static_cast<int>(use.load->buffer->dtype.bits));
-  const int64_t lanes = target.vector_lanes(bits);
-  return bits >= 32 ? lanes : std::min<int64_t>(lanes, 128 / bits);
+  return SquareSide(bits, target);
 }
 
 Match<TransposeRuns> FindRuns(const BlockSite& site, const Target& target) {
@@ -123,7 +122,7 @@ Match<TransposeRuns> FindRuns(const BlockSite& site, const Target& target) {
     found = true;
   }
   if (!found) return Declined{"its inputs lie along the axis along which it stores"};
-  WidenShort(result, site, contiguity, SquareSide(site, target));
+  WidenShort(result, site, contiguity, SideOfWidest(site, target));
   for (size_t r : {result.y, result.runs.size() - 1}) {
     const std::optional<int64_t> extent = ConstantExtent(*site.block().iter_vars[contiguity.Innermost(result.runs[r])]);
     if (result.runs[r].size() == 1 && extent && *extent < 4) return Declined{"an axis has fewer than 4 elements"};
@@ -289,7 +288,7 @@ Match<> MatchesTranspose(const ScheduleState& state, const BlockSite& site, cons
 
 std::vector<BlockName> ApplyTranspose(Schedule& s, const BlockSite& site, const Target& target) {
   const TransposeRuns runs = *FindRuns(site, target);
-  const int64_t side = SquareSide(site, target);
+  const int64_t side = SideOfWidest(site, target);
   BlockRV block = s.GetBlock(site.block().name);
   const std::vector<Version> versions = Versions(site, runs, side);
   if (!versions.empty()) {

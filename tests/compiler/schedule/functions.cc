@@ -33,6 +33,16 @@ PrimFunc Dense(PrimExpr m, PrimExpr k, PrimExpr n, bool epilogue) {
   return te::CreatePrimFunc({a, b, bias, e});
 }
 
+// The right factor has its columns in rows.
+PrimFunc DenseColumns(PrimExpr m, PrimExpr k, PrimExpr n) {
+  const te::Tensor a = te::Placeholder({m, k}, kFloat, "A"), b = te::Placeholder({n, k}, kFloat, "B");
+  const IterVar r = te::ReduceAxis(k, "k");
+  return te::CreatePrimFunc(
+      {a, b,
+       te::Compute(
+           {m, n}, [&](const Indices& i) { return te::Sum(a(i[0], r->var) * b(i[1], r->var), {r}); }, "matmul")});
+}
+
 PrimFunc BatchedMatmul(PrimExpr batch, PrimExpr m, PrimExpr k, PrimExpr n) {
   const te::Tensor a = te::Placeholder({batch, m, k}, kFloat, "A"), b = te::Placeholder({batch, k, n}, kFloat, "B");
   const IterVar r = te::ReduceAxis(k, "k");
@@ -360,6 +370,18 @@ std::vector<Case> AllCases() {
        Dense(c(9), c(8), N(), false),
        1,
        {{{9, 8}, {8, 21}, {9, 21}}, {{9, 8}, {8, 3}, {9, 3}}}},
+      {"dense, columns in rows",
+       DenseColumns(N(), c(37), c(40)),
+       1,
+       {{{1, 37}, {40, 37}, {1, 40}}, {{14, 37}, {40, 37}, {14, 40}}}},
+      {"dense, columns in rows, symbolic",
+       DenseColumns(c(13), c(16), N()),
+       1,
+       {{{13, 16}, {35, 16}, {13, 35}}, {{13, 16}, {3, 16}, {13, 3}}}},
+      {"dense, columns in rows of symbolic length",
+       DenseColumns(c(13), N(), c(64)),
+       1,
+       {{{13, 35}, {64, 35}, {13, 64}}, {{13, 3}, {64, 3}, {13, 64}}}},
       {"matrix x vector", Dense(c(1), c(30), c(150), true), 1, {{{1, 30}, {30, 150}, {150}, {1, 150}}}},
       {"batched matmul",
        BatchedMatmul(N(), c(7), c(5), c(18)),
