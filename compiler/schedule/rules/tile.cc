@@ -152,10 +152,11 @@ TileShape TunedShape(Schedule& s, TileShape shape, const TileAxes& axes, const T
 }
 
 // One nest of tiles in the write-back block: the loop at which the reduction is placed, and the loops of the tile
-// (void: one iteration).
+// (void: one iteration). A strip is a tile of one row that is too wide for registers.
 struct NestTile {
   BlockRV block;
   LoopRV attach, y, x;
+  bool is_strip = false;
 };
 
 class TileBuilder {
@@ -189,6 +190,23 @@ class TileBuilder {
       }
     }
     return tile_loops;
+  }
+
+  // Cuts a loop over x into strips of so many elements and a shorter one, and what is left into tiles; returns the loops
+  // over strips.
+  std::vector<LoopRV> Strips(BlockRV block, LoopRV x, int64_t length) {
+    const Schedule::Parts parts = s_.LoopPartition(x, length);
+    const LoopRVs loops = s_.Split(parts.main, {kRest, length});
+    tiles.push_back({block, loops[0], LoopRV{}, loops[1], true});
+    std::vector<LoopRV> strips{loops[0]};
+    if (s_.IsVoid(parts.tail)) return strips;
+    const BlockRV rest = s_.GetChildBlocks(parts.tail)[0];
+    const int64_t left = *AsConstInt(s_.Loop(parts.tail).loop->extent) / shape_.lanes * shape_.lanes;
+    const bool is_long = left > TileOfX(parts.tail, 1);
+    for (LoopRV loop : is_long ? Strips(rest, parts.tail, left) : OneX(rest, parts.tail, 1, LoopRV{})) {
+      strips.push_back(loop);
+    }
+    return strips;
   }
 
   // Cuts a loop over x into tiles; returns the loops over full tiles.
@@ -330,6 +348,26 @@ bool PicksFewVectors(const BlockSite& site, const TileAxes& axes) {
   });
 }
 
+// Where one row of results takes more than the second-level cache holds, in rows of many vectors, tiles of a few vectors
+// would read a little of every row, which memory is slow at. Strips of the result stay in the first-level cache instead,
+// and each is read and written for this many rows that are added at once. 1: no strips.
+constexpr int64_t kStrip = 1024;
+int64_t RowsAddedAtOnce(const BlockSite& site, const TileAxes& axes, const Target& target) {
+  const int64_t columns = ConstantExtent(*site.block().iter_vars[axes.x]).value_or(0);
+  const int64_t bytes = (StoreOf(site).buffer->dtype.bits + 7) / 8;
+  if (axes.y >= 0 || columns < 2 * kStrip || ReadsUnderCondition(site)) return 1;
+  int64_t steps = 1;
+  for (int iter : ReduceIters(site)) steps *= ConstantExtent(*site.block().iter_vars[iter]).value_or(1);
+  if (steps * columns * bytes <= target.l2_bytes) return 1;
+  const bool in_order = std::ranges::all_of(
+      LoadsOf(site), [&](const LoadUse& load) { return !load.uses[axes.x] || load.last_coefficient[axes.x] == 1; });
+  const int64_t innermost = ConstantExtent(*site.block().iter_vars[ReduceIters(site).back()]).value_or(1);
+  for (int64_t rows : {4, 5, 3, 6, 2}) {
+    if (in_order && innermost % rows == 0) return rows;
+  }
+  return 1;
+}
+
 // The cost of one iteration of the loops over these iteration variables.
 int64_t CostWithin(const BlockSite& reduction, const std::vector<int>& outside) {
   int64_t instances = KnownInstances(reduction);
@@ -401,7 +439,10 @@ std::vector<BlockName> ApplyTile(Schedule& s, const BlockSite& site, const Targe
   std::vector<LoopRV> tile_loops;
   // Where the number of images or rows is symbolic, and may be 1, tiles are tasks as well.
   const bool joins_tasks = !is_single && (keeps_vectors || (is_known_single && y_constant));
-  if (s.IsVoid(y)) {
+  const int64_t rows_at_once = s.IsVoid(y) ? RowsAddedAtOnce(site, axes, target) : 1;
+  if (rows_at_once > 1) {
+    tile_loops = builder.Strips(out, x, kStrip);
+  } else if (s.IsVoid(y)) {
     tile_loops = builder.OneX(out, x, 1, LoopRV{});
   } else if (joins_tasks) {
     const LoopRV outer = x_is_outer ? x : y, inner = x_is_outer ? y : x;
@@ -436,6 +477,19 @@ std::vector<BlockName> ApplyTile(Schedule& s, const BlockSite& site, const Targe
         reduce.push_back(entry.loop);
       }
     }
+    if (tile.is_strip) {
+      const LoopRVs rows = s.Split(reduce.back(), {kRest, rows_at_once}),
+                    columns = s.Split(tile_x, {kRest, shape.lanes});
+      reduce.back() = rows[0];
+      sequence = reduce;
+      sequence.insert(sequence.end(), {columns[0], rows[1], columns[1]});
+      s.Reorder(sequence);
+      s.Unroll(rows[1]);
+      s.Vectorize(columns[1]);
+      s.DecomposeReduction(partial, reduce[0]);
+      VectorizeLong(s, tile.x, shape.lanes);
+      continue;
+    }
     sequence = reduce;
     if (tile_y.id >= 0) sequence.push_back(tile_y);
     if (tile_x.id >= 0) sequence.push_back(tile_x);
@@ -455,8 +509,9 @@ std::vector<BlockName> ApplyTile(Schedule& s, const BlockSite& site, const Targe
     return handled;
   }
   const bool loops_over_x = x_is_outer || s.IsVoid(y);
+  const int64_t columns = rows_at_once > 1 ? kStrip : shape.lanes * shape.vectors;
   const int64_t per_tile =
-      loops_over_x ? CostWithin(site, {axes.x}) * shape.lanes * shape.vectors : CostWithin(site, {axes.y}) * shape.rows;
+      loops_over_x ? CostWithin(site, {axes.x}) * columns : CostWithin(site, {axes.y}) * shape.rows;
   for (LoopRV loop : tile_loops) ParallelizeByCost(s, loop, per_tile);
   return handled;
 }

@@ -50,23 +50,48 @@ class Expected {
   std::vector<std::vector<std::vector<float>>> results_;
 };
 
+void CheckScheduledAndLowered(const Case& c, const Expected& expected, const Target& target) {
+  CAPTURE(c.name);
+  CAPTURE(target.name);
+  const Result<ScheduledFunction> scheduled = ApplyDefaultSchedule(c.function, target);
+  REQUIRE_MESSAGE(scheduled.ok(), scheduled.status().message());
+  const Status verified = ir::VerifyPrimFunc(scheduled->function);
+  CHECK_MESSAGE(verified.ok(), verified.message());
+  expected.CheckEqual(scheduled->function, false, "scheduled");
+  const Result<ir::PrimFunc> lowered = transform::LowerPrimFunc(scheduled->function, target);
+  REQUIRE_MESSAGE(lowered.ok(), lowered.status().message());
+  const Status lowered_verified = ir::VerifyPrimFunc(*lowered);
+  CHECK_MESSAGE(lowered_verified.ok(), lowered_verified.message());
+  expected.CheckEqual(*lowered, true, "lowered");
+}
+
 TEST_CASE("default schedule: scheduled and lowered functions compute the same") {
   for (const Case& c : AllCases()) {
     const Expected expected(c);
-    for (const Target& target : BothTargets()) {
-      CAPTURE(c.name);
-      CAPTURE(target.name);
-      const Result<ScheduledFunction> scheduled = ApplyDefaultSchedule(c.function, target);
-      REQUIRE_MESSAGE(scheduled.ok(), scheduled.status().message());
-      const Status verified = ir::VerifyPrimFunc(scheduled->function);
-      CHECK_MESSAGE(verified.ok(), verified.message());
-      expected.CheckEqual(scheduled->function, false, "scheduled");
-      const Result<ir::PrimFunc> lowered = transform::LowerPrimFunc(scheduled->function, target);
-      REQUIRE_MESSAGE(lowered.ok(), lowered.status().message());
-      const Status lowered_verified = ir::VerifyPrimFunc(*lowered);
-      CHECK_MESSAGE(lowered_verified.ok(), lowered_verified.message());
-      expected.CheckEqual(*lowered, true, "lowered");
+    for (const Target& target : BothTargets()) CheckScheduledAndLowered(c, expected, target);
+  }
+}
+
+TEST_CASE("default schedule: rows that the second-level cache does not hold are added in strips") {
+  const auto product = [](int64_t depth, int64_t columns) {
+    return Case{"a vector times a matrix",
+                testing::Dense(ir::Int64(1), ir::Int64(depth), ir::Int64(columns), true),
+                1,
+                {{{1, depth}, {depth, columns}, {columns}, {1, columns}}}};
+  };
+  for (const Target& target : BothTargets()) {
+    Target small = target;
+    small.l2_bytes = 4096;
+    for (const auto& [depth, columns] : {std::pair<int64_t, int64_t>(8, 2048), {15, 2500}, {6, 3079}}) {
+      const Case c = product(depth, columns);
+      const Result<ScheduledFunction> scheduled = ApplyDefaultSchedule(c.function, small);
+      REQUIRE(scheduled.ok());
+      CHECK(scheduled->trace.ToString().find("multiple=1024") != std::string::npos);
+      CheckScheduledAndLowered(c, Expected(c), small);
     }
+    const Result<ScheduledFunction> held = ApplyDefaultSchedule(product(8, 2048).function, target);
+    REQUIRE(held.ok());
+    CHECK(held->trace.ToString().find("multiple=1024") == std::string::npos);
   }
 }
 
