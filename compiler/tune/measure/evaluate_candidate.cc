@@ -87,7 +87,10 @@ Status MeasureRepeat(std::vector<Turn>& turns, const MeasureOptions& options, Ca
       turn.sum += SecondsSince(start);
     }
   }
-  for (Turn& turn : turns) turn.seconds->push_back(turn.sum / static_cast<double>(groups * turn.calls_per_group));
+  for (Turn& turn : turns) {
+    if (turn.sum <= 0) return Status(StatusCode::kFailed, "the clock is too coarse for so short a repeat");
+    turn.seconds->push_back(turn.sum / static_cast<double>(groups * turn.calls_per_group));
+  }
   return Status();
 }
 

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -49,6 +50,19 @@ std::string WithProgram(std::string command, const std::string& program) {
     command.replace(at, kProgramPlace.size(), program);
   }
   return command;
+}
+
+// A record is made of the answer: it has a time for each repeat, of both programs where there are two, or an outcome that
+// is none.
+Status CheckAnswer(const Measurement& answer, const Candidate& candidate) {
+  const bool is_ok = answer.outcome == Outcome::kOk;
+  const size_t repeats = is_ok ? static_cast<size_t>(std::max(candidate.options.repeats, 1)) : 0;
+  const size_t of_rival = candidate.rival.is_there() ? repeats : 0;
+  bool are_times = answer.seconds.size() == repeats && answer.rival_seconds.size() == of_rival;
+  for (const auto* times : {&answer.seconds, &answer.rival_seconds}) {
+    for (const double seconds : *times) are_times &= std::isfinite(seconds) && seconds > 0;
+  }
+  return are_times ? Status() : Status(StatusCode::kCorrupt, "its answer does not have the times that were asked for");
 }
 
 Status LastError(const char* what) { return Status(StatusCode::kIo, std::string(what) + ": " + std::strerror(errno)); }
@@ -213,6 +227,7 @@ Result<Measurement> Runner::Converse(const Candidate& candidate, const Deadline&
     return Status(StatusCode::kCorrupt, "it answers for candidate " + std::to_string(measurement.id) + " instead of " +
                                             std::to_string(candidate.id));
   }
+  INGOT_RETURN_IF_ERROR(CheckAnswer(measurement, candidate));
   return measurement;
 }
 

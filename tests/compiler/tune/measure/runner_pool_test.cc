@@ -8,10 +8,12 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <future>
 #include <limits>
 #include <map>
 
+#include "compiler/tune/measure/protocol.h"
 #include "tests/compiler/tune/measure/candidates.h"
 
 namespace ingot::tune {
@@ -237,6 +239,49 @@ TEST_CASE("runner pool: a runner that dies, hangs or changes bytes is dropped, a
     CHECK_FALSE(pool->machine(0).architecture.empty());  // it had begun
     CHECK(pool->loss(1).empty());
   }
+}
+
+// A runner that greets, and gives this answer to whatever comes.
+std::string Impostor(const std::filesystem::path& file, const Measurement& answer) {
+  std::ofstream out(file, std::ios::binary);
+  out << kGreeting;
+  for (const auto& frame : {EncodeFrame(FrameKind::kHello, EncodeMachine({"z80", "", 1, 0})),
+                            EncodeFrame(FrameKind::kMeasurement, EncodeMeasurement(answer))}) {
+    out.write(reinterpret_cast<const char*>(frame.data()), static_cast<std::streamsize>(frame.size()));
+  }
+  return "cat '" + file.string() + "'; cat >/dev/null; : {program}";
+}
+
+TEST_CASE("runner pool: answers without the times that were asked for are no answers") {
+  const std::filesystem::path file =
+      std::filesystem::temp_directory_path() / ("ingot-answer-" + std::to_string(getpid()));
+  Measurement answer;
+  answer.id = 1;
+  answer.outcome = Outcome::kOk;
+  answer.seconds = {1e-3, 2e-3, 3e-3};
+  CHECK(MeasureOne(*Pool({Impostor(file, answer)}), QuickCandidate(1)).seconds == answer.seconds);
+  const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
+  const std::vector<std::vector<double>> wrong{{},         {1, 2},      {1, 2, 3, 4}, {1, 0, 1},
+                                               {1, -1, 1}, {1, nan, 1}, {1, inf, 1}};
+  for (const std::vector<double>& seconds : wrong) {
+    answer.seconds = seconds;
+    const auto pool = Pool({Impostor(file, answer)});
+    pool->Submit(QuickCandidate(1));
+    CHECK_FALSE(pool->Next().ok());
+    CHECK(Contains(pool->loss(0), "does not have the times"));
+  }
+  // Of a rival, too; and none of what failed.
+  answer.seconds = {1, 1, 1};
+  Candidate with_rival = QuickCandidate(1);
+  with_rival.rival = CountingProgram(2);
+  const auto pool = Pool({Impostor(file, answer)});
+  pool->Submit(with_rival);
+  CHECK_FALSE(pool->Next().ok());
+  answer.outcome = Outcome::kCrashed;
+  const auto other = Pool({Impostor(file, answer)});
+  other->Submit(QuickCandidate(1));
+  CHECK_FALSE(other->Next().ok());
+  std::filesystem::remove(file);
 }
 
 TEST_CASE("runner pool: all runners lost is an error that names each; a candidate that loses two is given up") {
