@@ -36,6 +36,7 @@ struct Record {
   std::string target;           // kernels::TargetText
   std::vector<Sizes> sizes;     // of symbols, whose times are taken together; empty: there are none
   std::string machine, tool;    // where and by which version it was measured
+  bool is_hot = false;          // of a task: measured with its tensors in the caches
   int64_t threads = 1;          // of the kernels
   std::string program;          // a hash of the executable that was measured; empty: none was compiled
   std::string outcome = "ok";   // or what went wrong: kNotCompiled, or an OutcomeName

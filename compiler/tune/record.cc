@@ -71,6 +71,13 @@ class MemberReader {
     return seconds;
   }
 
+  // Absent where it does not hold.
+  Result<bool> FlagIfAny(const char* name) const {
+    const Json* found = Find(name);
+    if (found != nullptr && !found->is_boolean()) return Malformed(std::string("no flag \"") + name + "\"");
+    return found != nullptr && found->get<bool>();
+  }
+
   // Of kernels and models without symbols the member is absent.
   Result<std::vector<Sizes>> SizesIfAny() const {
     std::vector<Sizes> all;
@@ -121,6 +128,7 @@ Status ReadSubject(const MemberReader& reader, Record& record) {
   INGOT_ASSIGN_OR_RETURN(const Json* choices, reader.Object("choices"));
   INGOT_ASSIGN_OR_RETURN(record.choices, MemberReader::Choices(*choices));
   INGOT_ASSIGN_OR_RETURN(record.trace, reader.Text("trace"));
+  INGOT_ASSIGN_OR_RETURN(record.is_hot, reader.FlagIfAny("hot"));
   return Status();
 }
 
@@ -181,6 +189,7 @@ std::string RecordLine(const Record& record) {
     line["function"] = record.function;
     line["choices"] = ChoicesJson(record.choices);
     line["trace"] = record.trace;
+    if (record.is_hot) line["hot"] = true;
   }
   line["target"] = record.target;
   if (!record.sizes.empty()) line["sizes"] = Json::array();

@@ -106,9 +106,12 @@ class TuningRun {
     return Status();
   }
 
+  // Of the task, and measured as this run measures.
   bool IsOf(const Record& record, const TaskSearch& search) const {
-    return record.task == search.task().key && record.target == target_text_ && record.sizes == SizesOf(search.cases);
+    return record.task == search.task().key && record.target == target_text_ && record.sizes == SizesOf(search.cases) &&
+           record.threads == options_.measure.threads && record.is_hot == IsHot();
   }
+  bool IsHot() const { return options_.measure.flush_bytes == 0; }
 
   // The rules of another version may make other schedules of the same choices.
   static bool IsOfThisBuild(const Record& record, const TaskSearch& search) {
@@ -130,7 +133,9 @@ class TuningRun {
     result.default_seconds = search.default_seconds();
     result.best_seconds = search.best_seconds();
     for (const Record& record : database_.database().records()) {
-      if (!IsOf(record, search) || record.kind != Record::Kind::kComparison) continue;
+      if (!IsOf(record, search)) continue;
+      if (record.kind == Record::Kind::kTrial) result.records.push_back(&record);
+      if (record.kind != Record::Kind::kComparison) continue;
       result.comparison = &record;
       if (!record.is_faster() || !IsOfThisBuild(record, search)) continue;
       if (result.best == nullptr || record.ratio().median < result.best->ratio().median) result.best = &record;
@@ -273,6 +278,7 @@ class TuningRun {
     record.choices = point.choices;
     record.trace = point.trace;
     record.sizes = SizesOf(search.cases);
+    record.is_hot = IsHot();
     return record;
   }
 

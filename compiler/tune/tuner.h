@@ -57,6 +57,7 @@ struct TaskResult {
   double best_seconds = 0;             // of the fastest trial
   const Record* comparison = nullptr;  // the last one; null: none
   const Record* best = nullptr;        // null: the default stays
+  std::vector<const Record*> records;  // the default schedule's and those of all trials, as the database has them
   std::string note;                    // why it was not tuned; empty: it was
 };
 

@@ -81,6 +81,7 @@ TEST_CASE("tuning records: a line of each kind reads back as it was written") {
   failed.outcome = "hung";
   failed.error = "after 1 s";
   failed.seconds = {};
+  failed.is_hot = true;
   Record screening = Compared(Function());
   screening.kind = Record::Kind::kScreening;
   const TunedSet set{{"1-1", {{"gemm.rows", 2}, {"gemm.panels", 4}}}, {"1-2", {}}};
@@ -95,6 +96,7 @@ TEST_CASE("tuning records: a line of each kind reads back as it was written") {
     CHECK(read->kind == record.kind);
     CHECK(read->choices == record.choices);
     CHECK(read->set == record.set);
+    CHECK(read->is_hot == record.is_hot);
     CHECK(read->is_faster() == (record.kind >= Record::Kind::kComparison));
   }
 }

@@ -69,7 +69,10 @@ class TunerFixture {
     const std::atomic<bool> stop{false};
     Result<std::vector<TaskResult>> results = Tune(tasks, options, *pool_, *file, stop, nullptr);
     REQUIRE_MESSAGE(results.ok(), results.status().message());
-    for (TaskResult& result : *results) result.comparison = result.best = nullptr;  // the database's
+    for (TaskResult& result : *results) {  // these are the database's
+      result.comparison = result.best = nullptr;
+      result.records.clear();
+    }
     return *std::move(results);
   }
   Database Load() const { return *Database::Load(path_.string()); }
@@ -98,6 +101,20 @@ TEST_CASE_FIXTURE(TunerFixture, "tuner: defaults of all tasks first, then trials
     if (record.kind == Record::Kind::kTrial && ++trials <= 2) CHECK(record.choices.empty());
   }
   CHECK(trials == 12);
+}
+
+TEST_CASE_FIXTURE(TunerFixture, "tuner: what was measured with other caches, or by other threads, does not count") {
+  const Task task = TaskFor(24);
+  Run({task}, Options(2));
+  TuneOptions cold = Options(1), threaded = Options(0);
+  cold.measure.flush_bytes = 1 << 20;
+  threaded.measure.threads = 2;
+  CHECK(Run({task}, cold)[0].trials == 1);
+  CHECK(Run({task}, threaded)[0].trials == 0);
+  CHECK(Run({task}, Options(0))[0].trials == 2);
+  const Database database = Load();
+  CHECK(std::ranges::count(database.records(), true, &Record::is_hot) > 3);
+  CHECK(std::ranges::count_if(database.records(), [](const Record& record) { return record.choices.empty(); }) == 3);
 }
 
 TEST_CASE_FIXTURE(TunerFixture, "tuner: the search goes by the fastest repeats") {
