@@ -169,6 +169,7 @@ int64_t ChooseShortStrip(int64_t rows, const Window& window, const Target& targe
 }
 
 constexpr int64_t kMostTunedExtent = 1 << 14;  // of longer rows tuning does not choose strips
+constexpr int64_t kMostUnrolledSteps = 32;     // of a window
 
 // The number of parts into which the blocks of o are divided, so that there are enough tasks.
 int64_t ChooseParts(int64_t blocks, int64_t tasks, int64_t cost) {
@@ -237,8 +238,15 @@ std::vector<ConvTile> CutRow(Schedule& s, BlockRV out, LoopRV x, std::optional<i
   return result;
 }
 
+// How the reduction runs under a tile.
+struct ReductionOrder {
+  int64_t unrolled_steps = 4;   // over the channels of a block
+  bool window_outside = false;  // the window around the blocks of channels
+  int64_t unrolled_loops = 0;   // all of the innermost ones
+};
+
 // The reduction under a tile: its reduction loops around the unrolled tile.
-void PlaceReduction(Schedule& s, BlockRV partial, const ConvTile& tile, int64_t lanes, int64_t unrolled_steps) {
+void PlaceReduction(Schedule& s, BlockRV partial, const ConvTile& tile, int64_t lanes, const ReductionOrder& how) {
   s.ComputeAt(partial, tile.attach);
   const BlockSite site = s.Block(partial);
   const int x = IterAlong(site, kX), o = IterAlong(site, kO), v = IterAlong(site, kV);
@@ -255,6 +263,13 @@ void PlaceReduction(Schedule& s, BlockRV partial, const ConvTile& tile, int64_t 
       (Reduces(site, entry) ? reduce : units).push_back(entry.loop);
     }
   }
+  if (how.window_outside && reduce.size() > 2) {  // the first loop comes last but one
+    LoopRVs turned;
+    for (size_t i = 1; i + 1 < reduce.size(); ++i) turned.push_back(reduce[i]);
+    turned.push_back(reduce[0]);
+    turned.push_back(reduce.back());
+    reduce = turned;
+  }
   std::vector<LoopRV> order(units.begin(), units.end());
   order.insert(order.end(), reduce.begin(), reduce.end());
   for (LoopRV loop : {columns, blocks, vector}) {
@@ -267,9 +282,12 @@ void PlaceReduction(Schedule& s, BlockRV partial, const ConvTile& tile, int64_t 
   // there are registers.
   const auto steps = AsConstInt(s.Loop(reduce.back()).loop->extent);
   const bool is_float = StoreOf(site).buffer->dtype.is_floating();
-  const bool is_split = is_float && reduce.size() > 1 && steps && unrolled_steps > 1 && *steps > unrolled_steps;
-  if (is_split && *steps % unrolled_steps == 0) {
-    s.Unroll(s.Split(reduce.back(), {kRest, unrolled_steps})[1]);
+  const int64_t at_once = how.unrolled_steps;
+  const bool is_split = is_float && reduce.size() > 1 && steps && at_once > 1 && *steps > at_once;
+  if (how.unrolled_loops > 0) {
+    for (size_t i = reduce.size(); i-- > reduce.size() - static_cast<size_t>(how.unrolled_loops);) s.Unroll(reduce[i]);
+  } else if (is_split && *steps % at_once == 0) {
+    s.Unroll(s.Split(reduce.back(), {kRest, at_once})[1]);
   }
   VectorizeTile(s, vector, lanes);
   if (blocks.id >= 0) s.Unroll(blocks);
@@ -307,11 +325,11 @@ class ConvNest {
       if (IsInjective(s_.state(), s_.Block(producer))) stages_.push_back(producer);
     }
     for (const ConvPart& part : CutStrips(WholeResult())) PlaceTasks(part);
-    const int64_t unrolled_steps = s_.Choose("conv.unrolled_steps", 4, {1, 2, 4, 8});
+    const ReductionOrder how = TunedOrder();
     // Each tile nest gets its own copy of the reduction. The first one gets the original, after all others were copied.
     for (size_t i = tiles_.size(); i-- > 0;) {
       const BlockRV partial = i == 0 ? reduction_ : s_.RecomputeFor(reduction_, tiles_[i].out);
-      PlaceReduction(s_, partial, tiles_[i], lanes_, unrolled_steps);
+      PlaceReduction(s_, partial, tiles_[i], lanes_, how);
       handled_.push_back(s_.Block(partial).block().name);
       handled_.push_back(s_.Block(tiles_[i].out).block().name);
       VectorizeTile(s_, tiles_[i].v, lanes_);
@@ -436,6 +454,31 @@ class ConvNest {
     return tile;
   }
 
+  // What tuning may do about the reduction. Where nothing is broadcast it goes over a window alone, whose loops may be
+  // unrolled, the innermost ones first.
+  ReductionOrder TunedOrder() {
+    ReductionOrder how;
+    std::vector<int64_t> extents;
+    for (const int iter : ReduceIters(site_)) {
+      extents.push_back(ConstantExtent(*site_.block().iter_vars[iter]).value_or(kMostUnrolledSteps + 1));
+    }
+    if (!window_.broadcasts) {
+      std::vector<int64_t> loops{0};
+      int64_t steps = 1;
+      for (size_t i = extents.size(); i-- > 0 && extents[i] <= kMostUnrolledSteps / steps; steps *= extents[i]) {
+        loops.push_back(static_cast<int64_t>(loops.size()));
+      }
+      how.unrolled_loops = s_.Choose("conv.unrolled_loops", 0, loops);
+    }
+    how.unrolled_steps = s_.Choose("conv.unrolled_steps", how.unrolled_steps, {1, 2, 4, 8});
+    const bool has_window =
+        std::any_of(extents.begin() + 1, extents.end() - 1, [](int64_t extent) { return extent > 1; });
+    if (window_.broadcasts && has_window && extents[0] > 1) {
+      how.window_outside = s_.Choose("conv.window_outside", 0, {0, 1}) != 0;
+    }
+    return how;
+  }
+
   // Makes the tasks of a part, and cuts its rows into tiles.
   void PlaceTasks(const ConvPart& part) {
     TileChoice tile = TileOf(part.width);
@@ -461,7 +504,11 @@ class ConvNest {
         o = split[1];
       }
       tasks = {n, part.groups, part.strips, task_blocks};
+      const auto rows = AsConstInt(s_.Loop(y).loop->extent), others = AsConstInt(s_.Loop(o).loop->extent);
+      const bool has_both = rows && *rows > 1 && others && *others > 1;
+      const bool rows_outside = has_both && s_.Choose("conv.rows_outside", 0, {0, 1}) != 0;
       order = {n, part.groups, part.strips, task_blocks, o, y, x, tile_blocks, v};
+      if (rows_outside) order = {n, part.groups, part.strips, task_blocks, y, o, x, tile_blocks, v};
     } else {
       tasks = {n, o, part.strips};
       order = {n, o, part.strips, y, x, v};

@@ -32,8 +32,8 @@ struct ExpressionSize : PrimVisitor {
     // What branches (to reduce a large argument, to divide in steps) is computed anew in each copy: no later pass joins
     // them.
     constexpr int64_t kNodesOfBranches = 512;
-    const bool branches = call.op == Intrinsic::kSin || call.op == Intrinsic::kCos ||
-                          call.op == Intrinsic::kTan || call.op == Intrinsic::kFmod;
+    const bool branches = call.op == Intrinsic::kSin || call.op == Intrinsic::kCos || call.op == Intrinsic::kTan ||
+                          call.op == Intrinsic::kFmod;
     nodes += branches ? kNodesOfBranches : 0;
     PrimVisitor::Visit(call);
   }
@@ -169,8 +169,9 @@ bool IsShortRun(const BlockSite& site, const std::vector<int>& run) {
 
 // Schedules one nest, from its loop at position `first` inwards: the last loops run in vectors. The loops around them
 // are fused, but for those of the next run where their extents are symbols: the places in a fused loop are quotients,
-// whose divisors are then not constant. `parallel`: no loop outside is parallel, so the nest's own may be.
-void ScheduleNest(Schedule& s, BlockRV block, size_t first, bool parallel, const Target& target) {
+// whose divisors are then not constant. `registers`: of an iteration; 0: as many as the formula suggests. `parallel`: no
+// loop outside is parallel, so the nest's own may be.
+void ScheduleNest(Schedule& s, BlockRV block, size_t first, int64_t registers, bool parallel, const Target& target) {
   const HandleList<InnerLoop> loops = LoopsAround(s, block);
   if (loops.size() <= first) return;
   const BlockSite site = s.Block(block);
@@ -182,8 +183,9 @@ void ScheduleNest(Schedule& s, BlockRV block, size_t first, bool parallel, const
   }
   const std::vector<std::vector<int>> runs = Contiguity(site).Runs(iters);
   const size_t inner_begin = loops.size() - runs.back().size();
-  const VectorShape shape =
-      ReadsUnderCondition(site) ? VectorShape{ChooseVectors(site, target).lanes, 1} : ChooseVectors(site, target);
+  VectorShape shape = ChooseVectors(site, target);
+  if (ReadsUnderCondition(site)) shape.registers = 1;
+  if (registers > 0) shape.registers = registers;
   const bool is_split =
       runs.size() > 1 && IsShortRun(site, runs.back()) && !HasConstantExtents(site, *(runs.end() - 2));
   const size_t rows_end = inner_begin - (is_split ? (runs.end() - 2)->size() : 0);
@@ -216,6 +218,7 @@ std::vector<BlockName> ApplyElementwise(Schedule& s, const BlockSite& site, cons
     size_t first = 0;  // loops from here on belong to this part alone
   };
   std::vector<Part> parts{{s.GetBlock(site.block().name)}};
+  const int64_t registers = s.Choose("elementwise.registers", 0, {0, 1, 2, 4, 8});
   const HandleList<InnerLoop> loops = LoopsAround(s, parts[0].block);
   // Cuts the loops where conditions change, from the outside in. Loops outside of the first cut stay common to all
   // parts.
@@ -244,7 +247,7 @@ std::vector<BlockName> ApplyElementwise(Schedule& s, const BlockSite& site, cons
     }
   }
   if (common == loops.size()) {
-    ScheduleNest(s, parts[0].block, 0, true, target);
+    ScheduleNest(s, parts[0].block, 0, registers, true, target);
     return handled;
   }
   int64_t outer_extent = 1, cost = CostOfInstance(site) * KnownInstances(site);
@@ -258,7 +261,7 @@ std::vector<BlockName> ApplyElementwise(Schedule& s, const BlockSite& site, cons
   const bool outer_is_one = is_constant && outer_extent == 1;
   for (const Part& part : parts) {
     handled.push_back(s.Block(part.block).block().name);
-    ScheduleNest(s, part.block, part.first, outer_is_one && part.first == common, target);
+    ScheduleNest(s, part.block, part.first, registers, outer_is_one && part.first == common, target);
   }
   if (outer_is_one) return handled;
   ParallelizeByCost(s, outer.size() > 1 ? s.Fuse(outer) : outer[0], cost / std::max<int64_t>(outer_extent, 1));

@@ -304,16 +304,29 @@ class GemmBuilder {
     block_rows_ = chosen > 0 ? std::optional<int64_t>(chosen * tile_rows_) : std::nullopt;
   }
 
-  // Cuts k into blocks, with the sums of each block as an intermediate. A block's panels take an eighth of the
-  // second-level cache; k stays whole unless a task's panels take more than half of it.
-  void CutDepth() {
-    if (product_.right != Right::kPanels || product_.m < 0 || !constant_depth_) return;
-    const int64_t row_bytes = kPanel * panels_ * element_bytes_;
-    if (*constant_depth_ * row_bytes <= target_.l2_bytes / 2) return;
+  // Into how many blocks k is cut by default. A block's panels take an eighth of the second-level cache; k stays whole
+  // unless a task's panels take more than half of it.
+  int64_t DepthBlocks() const {
+    const int64_t depth = *constant_depth_, row_bytes = kPanel * panels_ * element_bytes_;
+    if (depth * row_bytes <= target_.l2_bytes / 2) return 1;
     const int64_t most = std::max<int64_t>(target_.l2_bytes / 8 / row_bytes, 1);
     int64_t block = most;
-    while (block > most / 2 && *constant_depth_ % block != 0) --block;
-    if (*constant_depth_ % block != 0) return;
+    while (block > most / 2 && depth % block != 0) --block;
+    return depth % block == 0 ? depth / block : 1;
+  }
+
+  // Cuts k into blocks, with the sums of each block as an intermediate.
+  void CutDepth() {
+    if (product_.right != Right::kPanels || product_.m < 0 || !constant_depth_) return;
+    constexpr int64_t kLeastDepth = 64, kMostBlocks = 16;
+    const int64_t depth = *constant_depth_;
+    std::vector<int64_t> counts{1};
+    for (int64_t count = 2; count <= kMostBlocks && depth / count >= kLeastDepth; ++count) {
+      if (depth % count == 0) counts.push_back(count);
+    }
+    const int64_t blocks = s_.Choose("gemm.depth_blocks", DepthBlocks(), counts);
+    if (blocks == 1) return;
+    const int64_t block = depth / blocks;
     LoopRV k;
     for (const InnerLoop& entry : InnerLoops(s_, reduction_, LoopRV{})) {
       if (entry.iter == product_.k) k = entry.loop;

@@ -35,7 +35,8 @@ struct Lanes {
 
 // A long row gets partial results by lane, in as many registers as keep additions in flight. A row of one or two
 // registers is one vector, whose lanes are joined. Nothing where vectors do not pay.
-std::optional<Lanes> MakeLanes(Schedule& s, const BlockName& name, const Target& target) {
+// `accumulators`: that many registers; 0: as many as the length suggests.
+std::optional<Lanes> MakeLanes(Schedule& s, const BlockName& name, int64_t accumulators, const Target& target) {
   const BlockRV block = s.GetBlock(name);
   const BlockSite site = s.state().FindBlock(name).value();
   Contiguity contiguity(site);
@@ -57,8 +58,9 @@ std::optional<Lanes> MakeLanes(Schedule& s, const BlockName& name, const Target&
   if (extent && *extent < 4) return std::nullopt;
   const LoopRV loop = FuseIters(s, InnerLoops(s, block, LoopRV{}), run);
   if (extent && *extent <= 2 * shape.lanes) return Lanes{name, name};
-  const int64_t registers =
+  int64_t registers =
       extent ? std::clamp<int64_t>(*extent / shape.lanes / kIterations, 1, shape.registers) : (shape.registers + 1) / 2;
+  if (accumulators > 0) registers = accumulators;
   const BlockRV partial = s.RFactor(s.Split(loop, {kRest, shape.lanes * registers})[1]);
   return Lanes{s.Block(partial).block().name, name, true};
 }
@@ -102,11 +104,14 @@ std::vector<BlockName> ApplyRows(Schedule& s, const BlockSite&, const Target& ta
   std::vector<BlockName> handled;
   int64_t row_cost = 0;
   std::vector<Lanes> lanes;
+  const int64_t accumulators = s.Choose("rows.accumulators", 0, {0, 1, 2, 4, 8});
+  const bool has_others = std::ranges::any_of(sites, [&](const BlockSite& e) { return IsInjective(s.state(), e); });
+  const int64_t registers = has_others ? s.Choose("rows.registers", 0, {0, 1, 2, 4, 8}) : 0;
   for (const BlockSite& site : sites) {
     handled.push_back(site.block().name);
     row_cost += CostOfRow(site, shared);
     if (!IsReduction(s.state(), site)) continue;
-    const std::optional<Lanes> made = MakeLanes(s, site.block().name, target);
+    const std::optional<Lanes> made = MakeLanes(s, site.block().name, accumulators, target);
     if (!made) continue;
     lanes.push_back(*made);
     handled.push_back(made->block);
@@ -147,6 +152,7 @@ std::vector<BlockName> ApplyRows(Schedule& s, const BlockSite&, const Target& ta
     if (own.empty()) continue;
     VectorShape shape = ChooseVectors(stage, target);
     if (ReadsUnderCondition(stage)) shape.registers = 1;
+    if (registers > 0) shape.registers = registers;
     VectorizeRun(s, FuseIters(s, inner, Contiguity(stage).Runs(own).back()), shape);
   }
   // Partial results have their lanes as the innermost loop.

@@ -340,6 +340,16 @@ int64_t KnownTaps(const BlockSite& site) {
   return taps;
 }
 
+// How many steps of the innermost loop of the reduction one iteration makes: one, unless tuning says otherwise.
+int64_t TunedSteps(Schedule& s, const BlockSite& site) {
+  std::vector<int64_t> steps{1};
+  const int64_t extent = ConstantExtent(*site.block().iter_vars[ReduceIters(site).back()]).value_or(1);
+  for (int64_t count = 2; count <= 8; count *= 2) {
+    if (extent > count && extent % count == 0) steps.push_back(count);
+  }
+  return steps.size() > 1 ? s.Choose("tile.unrolled_steps", 1, steps) : 1;
+}
+
 // Whether the vectors of b that one tile reads are few, and each is picked out of several vectors in memory.
 bool PicksFewVectors(const BlockSite& site, const TileAxes& axes) {
   if (ReadsUnderCondition(site) || KnownTaps(site) > kMostUnrolledTaps) return false;
@@ -425,8 +435,11 @@ std::vector<BlockName> ApplyTile(Schedule& s, const BlockSite& site, const Targe
   const bool y_constant = axes.y >= 0 && ConstantExtent(*site.block().iter_vars[axes.y]).has_value();
   const std::optional<int64_t> x_extent = ConstantExtent(*site.block().iter_vars[axes.x]);
   const bool keeps_vectors = !s.IsVoid(y) && y_constant && axes.group == 0 && !x_extent && PicksFewVectors(site, axes);
-  const bool x_is_outer = keeps_vectors || (!s.IsVoid(y) && is_single && y_constant && x_extent &&
-                                            *x_extent >= 4 * shape.vectors * shape.lanes);
+  bool x_is_outer = keeps_vectors || (!s.IsVoid(y) && is_single && y_constant && x_extent &&
+                                      *x_extent >= 4 * shape.vectors * shape.lanes);
+  if (!keeps_vectors && !s.IsVoid(y) && is_single && y_constant && x_extent) {
+    x_is_outer = s.Choose("tile.x_outside", x_is_outer ? 1 : 0, {0, 1}) != 0;
+  }
   std::vector<LoopRV> order = others;
   if (!s.IsVoid(y)) order.push_back(y);
   order.push_back(x);
@@ -455,8 +468,12 @@ std::vector<BlockName> ApplyTile(Schedule& s, const BlockSite& site, const Targe
   // Loops over few taps cost as much as the taps where a row is short, and conditions on taps are decided when the kernel
   // is compiled, or become constant masks.
   const bool has_few_steps = KnownTaps(site) * shape.rows * shape.vectors <= kMostUnrolledSteps;
-  const bool unrolls_taps =
+  bool unrolls_taps =
       KnownTaps(site) <= kMostUnrolledTaps && (has_few_steps || keeps_vectors || ReadsUnderCondition(site));
+  if (KnownTaps(site) > 1 && KnownTaps(site) <= kMostUnrolledTaps) {
+    unrolls_taps = s.Choose("tile.unrolls_taps", unrolls_taps ? 1 : 0, {0, 1}) != 0;
+  }
+  const int64_t unrolled_steps = unrolls_taps ? 1 : TunedSteps(s, site);
   // Each tile nest gets its own copy of the reduction. The first one, of full tiles, gets the original after all others
   // were copied.
   for (size_t i = builder.tiles.size(); i-- > 0;) {
@@ -494,6 +511,11 @@ std::vector<BlockName> ApplyTile(Schedule& s, const BlockSite& site, const Targe
     if (tile_y.id >= 0) sequence.push_back(tile_y);
     if (tile_x.id >= 0) sequence.push_back(tile_x);
     if (sequence.size() > 1) s.Reorder(sequence);
+    if (unrolled_steps > 1 && !reduce.empty()) {
+      const LoopRVs steps = s.Split(reduce.back(), {kRest, unrolled_steps});
+      reduce.back() = steps[0];
+      s.Unroll(steps[1]);
+    }
     VectorizeTile(s, tile_x, shape.lanes);
     if (tile_y.id >= 0) s.Unroll(tile_y);
     if (!reduce.empty()) s.DecomposeReduction(partial, reduce[0]);

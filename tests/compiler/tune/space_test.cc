@@ -85,7 +85,7 @@ TEST_CASE("spaces: random points, neighbours and grids are other schedules that 
       CHECK(schedule::testing::Compare(*expected, *got) == "");
     }
   }
-  CHECK(rules_with_choices == std::set<std::string>{"conv", "gemm", "tile"});
+  CHECK(rules_with_choices == std::set<std::string>{"conv", "elementwise", "gemm", "rows", "tile"});
 }
 
 TEST_CASE("spaces: the same seed draws the same points") {
