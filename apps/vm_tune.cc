@@ -154,7 +154,7 @@ class Tuning {
                                              [this](const tune::TuneProgress& progress) {
                                                tool_.Progress(progress.step, progress.done, progress.total);
                                              }));
-    INGOT_RETURN_IF_ERROR(ReportResults(path, result, database.database()));
+    INGOT_RETURN_IF_ERROR(ReportResults(path, result));
     return interrupted ? int{kExitInterrupted} : int{kExitOk};
   }
 
@@ -185,14 +185,9 @@ class Tuning {
     return row;
   }
 
-  Status ReportResults(const std::string& path, const driver::ModelTuning& tuning, const tune::Database& database) {
-    const tune::TuningReport report{std::filesystem::path(path).filename().string(),
-                                    target_,
-                                    tasks_,
-                                    tuning.results,
-                                    database,
-                                    tuning.model,
-                                    tuning.note};
+  Status ReportResults(const std::string& path, const driver::ModelTuning& tuning) {
+    const tune::TuningReport report{
+        std::filesystem::path(path).filename().string(), target_, tasks_, tuning.results, tuning.model, tuning.note};
     if (!options_.report.empty()) {
       const std::string page = tune::ReportPage(report);
       INGOT_RETURN_IF_ERROR(

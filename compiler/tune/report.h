@@ -16,9 +16,8 @@ struct TuningReport {
   const Target& target;
   const std::vector<Task>& tasks;
   const std::vector<TaskResult>& results;  // in their order
-  const Database& database;
-  const Record* model = nullptr;  // the comparison of the whole model; null: there is none
-  std::string note;               // why there is none
+  const Record* model = nullptr;           // the comparison of the whole model; null: there is none
+  std::string note;                        // why there is none
 };
 
 // Mean, median and standard deviation; of no times: zeros.

@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <utility>
 
-#include "compiler/kernels/kernel_cache.h"
 #include "compiler/tune/report.h"
 
 namespace ingot::tune {
@@ -44,17 +43,19 @@ class Plot {
   struct Axis {
     std::string title;
     double least = 0, most = 1;
-    bool is_log = false;
+    enum class Scale { kLinear, kWhole, kLog } scale = Scale::kLinear;  // whole: of whole numbers
   };
   Plot(Axis x, Axis y) : x_(std::move(x)), y_(std::move(y)) {
     svg_ =
         "<svg viewBox=\"0 0 640 320\" role=\"img\"><rect class=\"frame\" x=\"70\" y=\"10\" width=\"550\" "
         "height=\"260\"/>";
-    for (int i = 0; i <= 4; ++i) {
-      const double part = i / 4.0, x = 70 + 550 * part, y = 270 - 260 * part;
-      svg_ += Label(x, 286, "middle", Number(At(x_, part), "%.3g"));
-      svg_ += Label(64, y + 4, "end", Number(At(y_, part), "%.3g"));
-      svg_ += "<path class=\"grid\" d=\"M70 " + Number(y) + "H620\"/>";
+    for (const double tick : Ticks(x_)) {
+      svg_ += Label(X(tick), 286, "middle", Number(tick, "%g"));
+      svg_ += "<path class=\"grid\" d=\"M" + Number(X(tick)) + " 10V270\"/>";
+    }
+    for (const double tick : Ticks(y_)) {
+      svg_ += Label(64, Y(tick) + 4, "end", Number(tick, "%g"));
+      svg_ += "<path class=\"grid\" d=\"M70 " + Number(Y(tick)) + "H620\"/>";
     }
     svg_ += Label(345, 308, "middle", x_.title) + "<text transform=\"rotate(-90 14 140)\" x=\"14\" y=\"140\" " +
             "text-anchor=\"middle\">" + Escape(y_.title) + "</text>";
@@ -76,14 +77,35 @@ class Plot {
     return "<text x=\"" + Number(x) + "\" y=\"" + Number(y) + "\" text-anchor=\"" + anchor + "\">" + Escape(text) +
            "</text>";
   }
-  static double Part(const Axis& axis, double value) {
-    const double part = axis.is_log ? std::log(value / axis.least) / std::log(axis.most / axis.least)
-                                    : (value - axis.least) / (axis.most - axis.least);
-    return std::clamp(part, 0.0, 1.0);
+  // Round numbers within the axis: by steps, or the powers of ten and, where these are few, their double and fivefold.
+  static std::vector<double> Ticks(const Axis& axis) {
+    std::vector<double> ticks;
+    const auto add = [&](double tick) {
+      if (tick >= axis.least * (1 - 1e-9) && tick <= axis.most * (1 + 1e-9)) ticks.push_back(tick);
+    };
+    if (axis.scale == Axis::Scale::kLog) {
+      const bool is_short = axis.most / axis.least < 1e3;
+      for (double power = std::floor(std::log10(axis.least)); power <= std::log10(axis.most); ++power) {
+        for (const double factor : {1.0, 2.0, 5.0}) {
+          if (is_short || factor == 1) add(factor * std::pow(10, power));
+        }
+      }
+      return ticks;
+    }
+    constexpr double kSteps = 5;
+    const double least_step = (axis.most - axis.least) / kSteps;
+    const double power = std::pow(10, std::floor(std::log10(least_step)));
+    double step = 10 * power;
+    for (const double factor : {5.0, 2.0, 1.0}) step = factor * power >= least_step ? factor * power : step;
+    if (axis.scale == Axis::Scale::kWhole) step = std::max(step, 1.0);
+    for (double i = 0; axis.least + i * step <= axis.most * (1 + 1e-9); ++i) add(axis.least + i * step);
+    return ticks;
   }
-  static double At(const Axis& axis, double part) {
-    return axis.is_log ? axis.least * std::pow(axis.most / axis.least, part)
-                       : axis.least + (axis.most - axis.least) * part;
+  static double Part(const Axis& axis, double value) {
+    const bool is_log = axis.scale == Axis::Scale::kLog;
+    const double part = is_log ? std::log(value / axis.least) / std::log(axis.most / axis.least)
+                               : (value - axis.least) / (axis.most - axis.least);
+    return std::clamp(part, 0.0, 1.0);
   }
   double X(double value) const { return 70 + 550 * Part(x_, value); }
   double Y(double value) const { return 270 - 260 * Part(y_, value); }
@@ -95,7 +117,7 @@ class Plot {
 std::string TableHtml(const TuningReport& report) {
   std::string html = "<table><tr>";
   for (const char* head :
-       {"task", "kernel", "weight", "FLOP", "bytes", "default us", "best us", "GFLOP/s", "gain", "trials", "bad"}) {
+       {"task", "kernel", "weight", "MFLOP", "MB", "default us", "best us", "GFLOP/s", "gain", "trials", "bad"}) {
     html += Element("th", head);
   }
   html += "</tr>\n";
@@ -105,8 +127,8 @@ std::string TableHtml(const TuningReport& report) {
     const TaskTimes times = TimesOf(result);
     const double rate = times.best_seconds > 0 ? task.flops / times.best_seconds * 1e-9 : 0;
     html += "<tr>" + Element("td", task.key) + Element("td", task.names[0]) +
-            Element("td", std::to_string(task.weight)) + Element("td", Number(task.flops)) +
-            Element("td", Number(task.bytes)) + Element("td", Number(times.default_seconds * 1e6)) +
+            Element("td", std::to_string(task.weight)) + Element("td", Number(task.flops * 1e-6)) +
+            Element("td", Number(task.bytes * 1e-6)) + Element("td", Number(times.default_seconds * 1e6)) +
             Element("td", Number(times.best_seconds * 1e6)) + Element("td", Number(rate)) +
             Element("td", result.best == nullptr ? "default" : GainText(*result.best)) +
             Element("td", std::to_string(result.trials)) + Element("td", std::to_string(result.failed)) + "</tr>\n";
@@ -163,7 +185,8 @@ std::string RooflineHtml(const TuningReport& report) {
   }
   least_x /= 2;
   most_x = std::max(most_x * 2, 100.0);
-  Plot plot({"FLOP per byte", least_x, most_x, true}, {"GFLOP/s", least_y / 2, limit(most_x) * 1.5, true});
+  Plot plot({"FLOP per byte", least_x, most_x, Plot::Axis::Scale::kLog},
+            {"GFLOP/s", least_y / 2, limit(most_x) * 1.5, Plot::Axis::Scale::kLog});
   std::vector<std::pair<double, double>> roof;
   for (int i = 0; i <= 60; ++i) {
     const double x = least_x * std::pow(most_x / least_x, i / 60.0);
@@ -179,17 +202,15 @@ std::string RooflineHtml(const TuningReport& report) {
 
 // Trials in the order of the database, and the fastest so far.
 std::string SearchHtml(const TuningReport& report, size_t index) {
-  const std::string target = kernels::TargetText(report.target);
-  std::vector<const Record*> trials;
+  const std::vector<const Record*>& trials = report.results[index].records;
   double slowest = 0;
-  for (const Record& record : report.database.records()) {
-    if (record.kind != Record::Kind::kTrial || record.task != report.tasks[index].key || record.target != target)
-      continue;
-    trials.push_back(&record);
-    slowest = std::max(slowest, record.fastest_seconds());
-  }
+  for (const Record* record : trials) slowest = std::max(slowest, record->fastest_seconds());
   if (trials.size() < 2 || slowest <= 0) return "";
-  Plot plot({"trial (0: default)", 0, static_cast<double>(trials.size() - 1)}, {"us", 0, slowest * 1.05e6});
+  // What is much slower than the default lies at the upper edge, so that the others can be told apart.
+  const double first = trials[0]->fastest_seconds();
+  const double most = first > 0 ? std::min(slowest, 2 * first) : slowest;
+  Plot plot({"trial (0: default)", 0, static_cast<double>(trials.size() - 1), Plot::Axis::Scale::kWhole},
+            {"us", 0, most * 1.05e6});
   std::vector<std::pair<double, double>> fastest;
   for (size_t i = 0; i < trials.size(); ++i) {
     const double seconds = trials[i]->fastest_seconds(), x = static_cast<double>(i);

@@ -44,15 +44,16 @@ class ReportFixture {
     faster.choices = {{"gemm.rows", 4}};
     database_.Add(faster);
     results_[0] = {.trials = 2, .failed = 1, .default_seconds = 1e-3, .best_seconds = 0.5e-3};
+    for (const Record& record : database_.records()) {
+      if (record.kind == Record::Kind::kTrial) results_[0].records.push_back(&record);
+    }
     results_[0].comparison = results_[0].best = &database_.records().back();
     results_[1].note = "its sizes are symbols";
     Record model = RecordOf(Record::Kind::kModel, 9e-3, 10e-3);
     model.seconds[0] = 11e-3;
     database_.Add(model);
   }
-  TuningReport Report() const {
-    return {"net & co", target_, tasks_, results_, database_, &database_.records().back()};
-  }
+  TuningReport Report() const { return {"net & co", target_, tasks_, results_, &database_.records().back()}; }
 
   Target target_;
   std::vector<Task> tasks_;
