@@ -54,7 +54,8 @@ struct Candidate {
   // Where it is there, both are measured in turns, call by call or group by group (A B A B ...), in one process.
   MeasuredProgram rival;
   // Its results on the same inputs are what those of the program (and of the rival) are compared with, within the
-  // tolerance; a runner gets the same reference once. Where it is not there, results are not compared.
+  // tolerance (the absolute one of results up to 1, and of larger ones as many times as large; of the dtype, where that
+  // is coarser); a runner gets the same reference once. Where it is not there, results are not compared.
   MeasuredProgram reference;
   formats::Tolerance tolerance{1e-4, 1e-5};
   std::vector<MeasuredInput> inputs;  // in order, those that the function writes too (zeros as a rule)

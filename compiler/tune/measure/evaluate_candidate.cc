@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -94,6 +95,29 @@ Status MeasureRepeat(std::vector<Turn>& turns, const MeasureOptions& options, Ca
   return Status();
 }
 
+double LargestMagnitude(const Tensor& tensor) {
+  double largest = 0;
+  for (int64_t i = 0; i < tensor.num_elements(); ++i) {
+    const double magnitude = std::fabs(formats::ElementAsDouble(tensor, i));
+    if (std::isfinite(magnitude)) largest = std::max(largest, magnitude);
+  }
+  return largest;
+}
+
+// A long sum whose parts cancel is as inexact as its parts are large, and these are about as large as other results:
+// the absolute tolerance grows with the largest one. Results of 16 bits may be rounded to neighbours.
+Result<formats::Comparison> Compare(const Tensor& actual, const Tensor& expected, formats::Tolerance tolerance) {
+  INGOT_ASSIGN_OR_RETURN(const formats::Comparison strict, formats::CompareTensors(actual, expected, tolerance));
+  if (strict.equal || !expected.dtype().is_floating()) return strict;
+  INGOT_ASSIGN_OR_RETURN(const Tensor compact, expected.Compact());
+  tolerance.absolute *= std::max(LargestMagnitude(compact), 1.0);
+  const double neighbour = expected.dtype().bits > 16                   ? 0
+                           : expected.dtype().code == TypeCode::kBfloat ? 0x1p-7
+                                                                        : 0x1p-10;
+  tolerance.relative = std::max(tolerance.relative, neighbour);
+  return formats::CompareTensors(actual, expected, tolerance);
+}
+
 // The difference of results, or nothing.
 Result<std::string> DifferenceOf(const LoadedProgram& program, const LoadedProgram& reference,
                                  const formats::Tolerance& tolerance) {
@@ -102,8 +126,7 @@ Result<std::string> DifferenceOf(const LoadedProgram& program, const LoadedProgr
     return "expected " + std::to_string(expected.size()) + " results, got " + std::to_string(actual.size());
   }
   for (size_t i = 0; i < actual.size(); ++i) {
-    const Result<formats::Comparison> compared =
-        formats::CompareTensors(actual[i].tensor, expected[i].tensor, tolerance);
+    const Result<formats::Comparison> compared = Compare(actual[i].tensor, expected[i].tensor, tolerance);
     const std::string name = "\"" + actual[i].name + "\": ";
     if (!compared.ok()) return name + compared.status().message();
     if (!compared->equal) return name + compared->ToString();

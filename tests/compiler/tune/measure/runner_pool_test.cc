@@ -77,6 +77,31 @@ TEST_CASE("runner pool: a candidate is timed, and a wrong one is not") {
   CHECK_FALSE(pool->Next().ok());  // nothing is pending
 }
 
+// main(x: float32[2], y: float32[2]) -> what the builtin makes of both.
+MeasuredProgram PairProgram(const std::string& builtin) {
+  const std::string text =
+      "ingot 1\nfunction @main export (x: float32[2], y: float32[2]) -> (z: float32[2]) {\n  register r2: float32[2]\n"
+      "  alloc r2, [2]\n  call_builtin [], " +
+      builtin + ", [r2, r0, r1]\n  return [r2]\n}\n";
+  return {SharedBytes::Own(*vm::EncodeProgram(*vm::Assemble(text))), "main"};
+}
+
+TEST_CASE("runner pool: the absolute tolerance grows with the largest result, not with each") {
+  const auto pool = Pool({"{program}"});
+  const auto outcome_of = [&](const std::string& x, const std::string& y) {
+    Candidate candidate = QuickCandidate(1);
+    candidate.program = PairProgram("add");
+    candidate.reference = PairProgram("maximum");  // x, where y is small and x is not negative
+    candidate.inputs = {{{2}, "2xf32=" + x}, {{2}, "2xf32=" + y}};
+    return MeasureOne(*pool, candidate).outcome;
+  };
+  CHECK(outcome_of("1 0", "0 -0.000009") == Outcome::kOk);
+  CHECK(outcome_of("1 0", "0 -0.0005") == Outcome::kWrongResult);
+  CHECK(outcome_of("100 0", "0 -0.0005") == Outcome::kOk);
+  CHECK(outcome_of("100 0", "0 -0.002") == Outcome::kWrongResult);
+  CHECK(outcome_of("inf 0", "0 -0.0005") == Outcome::kWrongResult);
+}
+
 TEST_CASE("runner pool: of two who wait for one candidate, one gets it and the other is told that there is none") {
   const auto pool = Pool({"{program}"});
   Candidate slow = QuickCandidate(1);
