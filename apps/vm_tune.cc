@@ -37,7 +37,7 @@ constexpr const char* kExamples =
     "  vm-tune db prune records.jsonl -o small.jsonl   # the best alone";
 
 struct Options {
-  std::vector<std::string> arguments, input_shapes, dims, sizes;
+  std::vector<std::string> arguments, input_shapes, dims, sizes, tasks;
   std::vector<std::string> runners;
   std::string target = "cpu:native", output, db, search = "evolution", cost_model = "auto", worker, report, time_budget,
               run_timeout = "10s", repeat_time = "5ms";
@@ -92,7 +92,24 @@ class Tuning {
       sizes_.push_back(std::move(sizes));
     }
     INGOT_ASSIGN_OR_RETURN(tasks_, driver::TasksOfModel(model_, compile_, sizes_));
+    INGOT_RETURN_IF_ERROR(KeepNamedTasks());
     target_ = compile_.target.variants.front();
+    return Status();
+  }
+
+  // --task: the others are left out, as if the model did not have them.
+  Status KeepNamedTasks() {
+    std::vector<std::string_view> keys;
+    for (const tune::Task& task : tasks_) keys.push_back(task.key);
+    for (const std::string& named : options_.tasks) {
+      if (std::ranges::find(keys, named) == keys.end()) {
+        return Usage("--task: the model has no task " + named + DidYouMean(named, keys));
+      }
+    }
+    if (options_.tasks.empty()) return Status();
+    std::erase_if(tasks_, [&](const tune::Task& task) {
+      return std::ranges::find(options_.tasks, task.key) == options_.tasks.end();
+    });
     return Status();
   }
 
@@ -325,6 +342,7 @@ int main(int argc, char** argv) {
   line.Add("MODEL", options.arguments, "model.onnx, or module.py; or db merge|prune|best|show and files of records");
   line.AddFlag("--list-tasks", options.list_tasks,
                "Print the tasks: calls per run, FLOP, bytes, roofline, predicted time, size of the space, kernels");
+  line.Add("--task", options.tasks, "This task alone, by its key in the list; several").Type("KEY").OneEach();
   line.Add("--db", options.db, "The records: those that it holds are not measured again, new ones are appended")
       .Type("FILE");
   line.Add("--trials", options.trials, "Schedules that are measured at most, default ones not counted").ShowDefault();

@@ -75,6 +75,11 @@ class Tuning(unittest.TestCase):
         listed = self.run_tool("vm-tune", *MODEL, "--list-tasks").stdout
         for task in tasks.values():
             self.assertIn(task["task"], listed)
+        named = convolutions[0]["task"]
+        alone = json.loads(self.run_tool("vm-tune", *MODEL, "--list-tasks", "--task", named, "--json", "-").stdout)
+        self.assertEqual([task["task"] for task in alone["tasks"]], [named])
+        said = self.run_tool("vm-tune", *MODEL, "--list-tasks", "--task", named[:-1] + "x", code=2).stderr
+        self.assertIn(f'did you mean "{named}"', said)
 
     def test_runs_that_are_killed_go_on(self):
         defaults = sum(bool(task["choices"]) for task in
