@@ -2,7 +2,9 @@
 #include "compiler/tune/task_search.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -10,6 +12,15 @@
 #include "compiler/tune/features.h"
 
 namespace ingot::tune {
+
+TaskSearch::TaskSearch(const Task& task, const Target& target)
+    : TaskSearch(task, target,
+                 {[this](std::mt19937_64& random) { return space_.Random(random); },
+                  [this](const Point& parent, std::mt19937_64& random) { return space_.Mutate(parent, random); },
+                  [this](const Point& point) { return FeaturesOfPoint(point); }}) {}
+
+TaskSearch::TaskSearch(const Task& task, const Target& target, PointSource source)
+    : task_(task), space_(task, target), target_(target), source_(std::move(source)) {}
 
 int64_t TaskSearch::num_failed() const {
   return std::ranges::count_if(trials_, [](const Trial& trial) { return trial.seconds == 0; });
@@ -47,7 +58,7 @@ std::vector<const Trial*> TaskSearch::Leaders() const {
 }
 
 std::optional<Point> TaskSearch::Draw(Search search, int64_t grid_limit, std::mt19937_64& random) {
-  constexpr size_t kParents = 8;
+  constexpr size_t kParents = 8, kFreeDraws = 8;
   if (search == Search::kGrid) {
     if (!grid_) {
       grid_ = space_.Grid(grid_limit);
@@ -59,15 +70,17 @@ std::optional<Point> TaskSearch::Draw(Search search, int64_t grid_limit, std::mt
     return point;
   }
   std::vector<const Trial*> parents;
+  if (default_.seconds > 0) parents.push_back(&default_);
   for (const Trial& trial : trials_) {
     if (trial.seconds > 0) parents.push_back(&trial);
   }
   const size_t count = std::min(kParents, parents.size());
   std::ranges::partial_sort(parents, parents.begin() + static_cast<std::ptrdiff_t>(count), {},
                             [](const Trial* trial) { return trial->seconds; });
-  // A quarter of the draws is free, so that what no neighbour leads to is found as well.
-  const bool mutates = search == Search::kEvolution && count > 1 && random() % 4 != 0;
-  return mutates ? space_.Mutate(parents[random() % count]->point, random) : space_.Random(random);
+  // The first draws are free, so that they tell of the whole space, and a quarter of the others, so that what no
+  // neighbour leads to is found as well.
+  const bool mutates = search == Search::kEvolution && trials_.size() >= kFreeDraws && random() % 4 != 0;
+  return mutates ? source_.mutate(parents[random() % count]->point, random) : source_.random(random);
 }
 
 std::optional<Point> TaskSearch::Next(Search search, int64_t grid_limit, std::mt19937_64& random) {
@@ -91,18 +104,35 @@ bool TaskSearch::WantsRanking() const {
   return ranked_.empty() && num_trials() - num_failed() >= kFewest;
 }
 
+namespace {
+
+// The first choices of a schedule, in the order of its rules; what is not there is no number, which trees know about.
+void AddChoices(const std::vector<schedule::Choice>& choices, Features& features) {
+  constexpr size_t kChoices = 12;
+  for (size_t i = 0; i < kChoices; ++i) {
+    const bool is_there = i < choices.size();
+    features.push_back(is_there ? static_cast<float>(std::log2(1 + std::max<double>(choices[i].value, 0)))
+                                : std::numeric_limits<float>::quiet_NaN());
+  }
+}
+
+}  // namespace
+
 Features TaskSearch::FeaturesOfPoint(const Point& point) const {
   const auto scheduled = task_.Scheduled(target_, point.choices);
   if (!scheduled.ok()) return {};
   const auto lowered = transform::LowerPrimFunc(scheduled->function, target_);
-  return lowered.ok() ? FeaturesOf(*lowered, target_, task_.bytes) : Features();
+  if (!lowered.ok()) return {};
+  Features features = FeaturesOf(*lowered, target_, task_.bytes);
+  AddChoices(scheduled->choices, features);
+  return features;
 }
 
 CostModel::Group TaskSearch::Measured() {
   CostModel::Group group;
   const auto add = [&](Trial& trial) {
     if (trial.seconds == 0) return;
-    if (trial.features.empty()) trial.features = FeaturesOfPoint(trial.point);
+    if (trial.features.empty()) trial.features = source_.features(trial.point);
     if (trial.features.empty()) return;
     group.features.push_back(trial.features);
     group.seconds.push_back(trial.seconds);
@@ -120,7 +150,7 @@ Status TaskSearch::Rank(const CostModel& model, std::mt19937_64& random) {
   for (size_t draw = 0; draw < 2 * kPopulation && points.size() < kPopulation; ++draw) {
     std::optional<Point> point = Draw(Search::kEvolution, 0, random);
     if (!point || seen_.contains(point->trace) || !drawn.insert(point->trace).second) continue;
-    Features of_point = FeaturesOfPoint(*point);
+    Features of_point = source_.features(*point);
     if (of_point.empty()) continue;
     points.push_back(*std::move(point));
     features.push_back(std::move(of_point));

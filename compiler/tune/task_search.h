@@ -1,6 +1,7 @@
 // TaskSearch: what the search knows of one task: its trials, and what it expects of further ones.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <random>
 #include <set>
@@ -21,9 +22,19 @@ struct Trial {
   Features features = {};  // once somebody has asked for them; empty: nobody has, or there are none
 };
 
+// Where points come from, and what a model is told of them: of the task's space, unless a replay draws from records.
+struct PointSource {
+  std::function<std::optional<Point>(std::mt19937_64& random)> random;
+  std::function<std::optional<Point>(const Point& parent, std::mt19937_64& random)> mutate;
+  std::function<Features(const Point& point)> features;  // empty where it is not lowered
+};
+
 class TaskSearch {
  public:
-  TaskSearch(const Task& task, const Target& target) : task_(task), space_(task, target), target_(target) {}
+  TaskSearch(const Task& task, const Target& target);
+  TaskSearch(const Task& task, const Target& target, PointSource source);
+  TaskSearch(const TaskSearch&) = delete;
+  TaskSearch& operator=(const TaskSearch&) = delete;
 
   const Task& task() const { return task_; }
   const Space& space() const { return space_; }
@@ -48,6 +59,7 @@ class TaskSearch {
   Status Rank(const CostModel& model, std::mt19937_64& random);
   // What was measured, for the model.
   CostModel::Group Measured();
+  Features FeaturesOfPoint(const Point& point) const;  // empty where it is not lowered
   // Seconds of a run of the model that the next trial is expected to save.
   double ExpectedGain() const;
 
@@ -57,12 +69,12 @@ class TaskSearch {
   int64_t new_trials = 0;
 
  private:
-  Features FeaturesOfPoint(const Point& point) const;  // empty where it is not lowered
   std::optional<Point> Draw(Search search, int64_t grid_limit, std::mt19937_64& random);
 
   const Task& task_;
   const Space space_;
   const Target& target_;
+  const PointSource source_;
   std::vector<Trial> trials_;
   std::vector<double> best_after_;          // each trial: the best time so far
   std::set<std::string> seen_;              // traces of points that were drawn or are in the database
