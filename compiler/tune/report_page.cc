@@ -114,8 +114,11 @@ class Plot {
   std::string svg_;
 };
 
+// A dash where nothing was measured.
+std::string Measured(double value) { return value > 0 ? Number(value) : "–"; }
+
 std::string TableHtml(const TuningReport& report) {
-  std::string html = "<table><tr>";
+  std::string html = "<table class=\"tasks\"><tr>";
   for (const char* head :
        {"task", "kernel", "weight", "MFLOP", "MB", "default us", "best us", "GFLOP/s", "gain", "trials", "bad"}) {
     html += Element("th", head);
@@ -128,8 +131,8 @@ std::string TableHtml(const TuningReport& report) {
     const double rate = times.best_seconds > 0 ? task.flops / times.best_seconds * 1e-9 : 0;
     html += "<tr>" + Element("td", task.key) + Element("td", task.names[0]) +
             Element("td", std::to_string(task.weight)) + Element("td", Number(task.flops * 1e-6)) +
-            Element("td", Number(task.bytes * 1e-6)) + Element("td", Number(times.default_seconds * 1e6)) +
-            Element("td", Number(times.best_seconds * 1e6)) + Element("td", Number(rate)) +
+            Element("td", Number(task.bytes * 1e-6)) + Element("td", Measured(times.default_seconds * 1e6)) +
+            Element("td", Measured(times.best_seconds * 1e6)) + Element("td", Measured(rate)) +
             Element("td", result.best == nullptr ? "default" : GainText(*result.best)) +
             Element("td", std::to_string(result.trials)) + Element("td", std::to_string(result.failed)) + "</tr>\n";
   }
@@ -226,13 +229,14 @@ std::string SearchHtml(const TuningReport& report, size_t index) {
     plot.Point(i == 0 ? "before" : "after", x, seconds * 1e6, title);
   }
   plot.Line("fastest", fastest);
-  std::string html = Element("h3", report.tasks[index].names[0] + " (" + report.tasks[index].key + ")") + plot.Take();
+  std::string html =
+      "<section>" + Element("h3", report.tasks[index].names[0]) + Element("p", report.tasks[index].key) + plot.Take();
   const Record* best = report.results[index].best;
-  if (best == nullptr) return html + Element("p", "The default schedule stays.");
+  if (best == nullptr) return html + Element("p", "The default schedule stays.") + "</section>\n";
   std::string choices = GainText(*best) + ":";
   for (const auto& [name, value] : best->choices) choices += " " + name + "=" + std::to_string(value);
   return html + Element("p", choices) + "<details><summary>the schedule</summary>" + Element("pre", best->trace) +
-         "</details>\n";
+         "</details></section>\n";
 }
 
 constexpr std::string_view kStyle = R"(
@@ -240,6 +244,9 @@ body{font:15px/1.4 sans-serif;max-width:70em;margin:2em auto;padding:0 1em;color
 table{border-collapse:collapse;font-size:13px;display:block;overflow-x:auto}
 td,th{padding:.2em .6em;border-bottom:1px solid #ddd;text-align:right;white-space:nowrap}
 td:first-child,th:first-child{text-align:left}
+.tasks td:nth-child(2),.tasks th:nth-child(2){text-align:left}
+.searches{display:grid;grid-template-columns:repeat(auto-fill,minmax(28em,1fr));gap:1.5em}
+section{min-width:0}section h3,section p{margin:.2em 0}
 svg{width:100%;max-width:640px;height:auto;font-size:11px}
 .frame{fill:none;stroke:#888}.grid{stroke:#e4e4e4}.roof,.fastest{fill:none;stroke:#b04a00;stroke-width:1.5}
 .before{fill:#fff;stroke:#1f5fa8}.after{fill:#1f5fa8}.bad{fill:#c00}pre{font-size:12px;overflow-x:auto}
@@ -253,9 +260,11 @@ std::string ReportPage(const TuningReport& report) {
                      "</style></head><body>\n" +
                      Element("h1", "Tuning of " + report.title + " for " + report.target.name) + "\n" +
                      ModelHtml(report) + Element("h2", "Tasks") + TableHtml(report) + Element("h2", "Roofline") +
-                     RooflineHtml(report) + Element("h2", "Searches");
+                     RooflineHtml(report) + Element("h2", "Searches") +
+                     Element("p", "Hollow: the default schedule; line: the fastest so far. Red: what gave no time.") +
+                     "<div class=\"searches\">\n";
   for (size_t i = 0; i < report.tasks.size(); ++i) html += SearchHtml(report, i);
-  return html + "</body></html>\n";
+  return html + "</div></body></html>\n";
 }
 
 }  // namespace ingot::tune

@@ -102,6 +102,11 @@ TEST_CASE_FIXTURE(ReportFixture, "tuning reports: the page has them too, in pict
   CHECK(Contains(page, "kernel&lt;1-a&gt;, best: 4 GFLOP/s"));
   // Of three trials the fastest so far: 1000 us, then 500; half of the axis from 0 to 1050 is a y near 146.
   CHECK(Contains(page, "<polyline class=\"fastest\" points=\"70,22.38 345,22.38 345,146.2 \"/>"));
+  // Round numbers beside the axes: of 0 to 1050 us, of trials 0 to 2, and of FLOP per byte from 1 on.
+  for (const char* tick : {"end\">500</text>", "end\">1000</text>", "middle\">2</text>", "middle\">50</text>"}) {
+    CHECK(Contains(page, tick));
+  }
+  CHECK(Contains(page, "<td>kernel&lt;1-b&gt;</td><td>3</td><td>2</td><td>1</td><td>–</td><td>–</td><td>–</td>"));
   for (const char* part : {"<script", "http", "src=", "href=", "url("}) CHECK(page.find(part) == std::string::npos);
   CHECK(page.find("kernel<1") == std::string::npos);
 }
