@@ -19,6 +19,7 @@ using ir::PrimExpr;
 constexpr size_t kMaxConditions = 16;
 constexpr int64_t kSmallDim = 256;                 // a formula that wraps around or is rounded even here is none
 constexpr int64_t kLargestDim = int64_t{1} << 60;  // of a tensor without elements
+constexpr int64_t kLargestInMemory = int64_t{1} << 48;
 constexpr int64_t kLeastLimit = int64_t{1} << 24;  // as is one that lets no larger numbers pass
 constexpr int64_t kLargestProduct = int64_t{1} << 62;
 constexpr int64_t kLargestTerm = int64_t{1} << 61;  // of a sum
@@ -46,7 +47,13 @@ bool Conditions::Add(const PrimExpr& condition) {
 }
 
 bool Conditions::Fits(const PrimExpr& expr) {
-  return !expr->dtype.is_int() || ir::AsConstInt(expr).has_value() || Bounds(expr).has_value();
+  if (!expr->dtype.is_int() || ir::AsConstInt(expr)) return true;
+  if (!Bounds(expr)) return false;
+  // Products of longer dims wrap around, which their quotients by a factor tell.
+  for (const int64_t most : {kLargestDim, kLargestInMemory}) {
+    if (BoundsWith(most, expr)) return most == kLargestDim || LimitDims(expr, most);
+  }
+  return LimitDims(expr, largest_dim_);
 }
 
 bool Conditions::Keeps(DataType dtype, const PrimExpr& expr) {

@@ -5,7 +5,8 @@
 // conditions there is no formula.
 //   in:  formulas of one node's results, and the conditions under which its inputs are what their formulas say;
 //   out: the conditions of the results. It owns the list. A dim of a tensor counts as less than 2^31 here: where an int32
-//        or a float would not hold a greater one, the program refuses it when it is called, or that is a condition, too.
+//        or a float would not hold a greater one, or a product of greater ones leaves int64, the program refuses it when it
+//        is called, or that is a condition, too.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,7 @@ class Conditions {
 
   // Adds a condition unless it is known to hold; false if it never holds, or if there are too many.
   [[nodiscard]] bool Add(const ir::PrimExpr& condition);
-  // Whether an int64 expression and all of its parts stay within int64; adds conditions for that.
+  // Whether an int64 expression and all of its parts stay within int64; adds conditions, or bounds of dims, for that.
   [[nodiscard]] bool Fits(const ir::PrimExpr& expr);
   // Whether a result of this dtype is what the formula says; adds conditions for that.
   [[nodiscard]] bool Keeps(DataType dtype, const ir::PrimExpr& expr);

@@ -103,6 +103,12 @@ def quotient_of_a_product_that_int64_holds():
                           None)
 
 
+def quotient_of_a_product_that_no_int64_holds():
+    """n * n / n is n without limits, and 0 of integers that wrap around."""
+    return number_of_rows(2**40, TensorProto.INT64, [node("Mul", ["n", "n"], ["m"]), node("Div", ["m", "n"], ["y"])],
+                          "N is 1099511627776, expected 0..2147483647")
+
+
 def product_of_rows_that_wraps_around():
     return number_of_rows(2**32 + 5, TensorProto.INT64, [node("Mul", ["n", "n"], ["y"])], None)
 
