@@ -64,16 +64,21 @@ Status GraphInputs::MakeParameters(const OnnxGraph& graph, Scope& scope, Sequenc
   // Up to IR version 3 initialisers are listed as inputs too; they are no parameters.
   std::vector<const OnnxValueInfo*> inputs;
   std::vector<std::string_view> names;
-  std::unordered_set<std::string> lone_dims;
+  std::unordered_set<std::string> dim_names;
   for (const OnnxValueInfo& info : graph.inputs) {
     if (scope.Find(info.name) != nullptr) continue;
     inputs.push_back(&info);
     names.push_back(info.name);
     for (const OnnxDim& dim : info.dims.value_or(std::vector<OnnxDim>())) {
-      if (!dim.value.has_value() && Identifier(dim.param) == dim.param) lone_dims.insert(dim.param);
+      if (!dim.value.has_value() && Identifier(dim.param) == dim.param) dim_names.insert(dim.param);
     }
   }
-  symbols_.Announce(std::move(lone_dims));
+  for (const InputShape& shape : options_.input_shapes) {
+    for (const InputShape::Dim& dim : shape.dims) {
+      if (!dim.symbol.empty() && Identifier(dim.symbol) == dim.symbol) dim_names.insert(dim.symbol);
+    }
+  }
+  symbols_.Announce(std::move(dim_names));
   std::unordered_map<std::string_view, const InputShape*> shapes;
   for (const InputShape& shape : options_.input_shapes) {
     const auto found = std::find(names.begin(), names.end(), shape.input);
@@ -147,11 +152,11 @@ Result<ir::Type> GraphInputs::TypeOf(const OnnxValueInfo& info, const InputShape
       }
       dims.push_back(ir::Int64(*declared.value));
     } else if (!declared.param.empty()) {
-      dims.push_back(symbols_.Named(declared.param));
+      INGOT_ASSIGN_OR_RETURN(dims.emplace_back(), symbols_.Named(declared.param));
     } else if (given.value.has_value()) {
       dims.push_back(ir::Int64(*given.value));
     } else if (!given.symbol.empty()) {
-      dims.push_back(symbols_.Named(given.symbol));
+      INGOT_ASSIGN_OR_RETURN(dims.emplace_back(), symbols_.Given(given.symbol));
     } else {
       dims.push_back(symbols_.Fresh(Identifier(info.name) + "_dim_" + std::to_string(i)));
     }

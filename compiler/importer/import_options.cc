@@ -1,4 +1,5 @@
 // Parses the arguments of --input-shape and --dim, as vm-compile passes them on. The importer applies them.
+#include <algorithm>
 #include <charconv>
 #include <limits>
 
@@ -23,6 +24,14 @@ bool IsIdentifier(std::string_view text) {
   return true;
 }
 
+// Whether the text may be arithmetic on names; whether it is, the dimensions of the model tell.
+bool MayBeFormula(std::string_view text) {
+  const auto is_word = [](char c) { return (c >= '0' && c <= '9') || IsIdentifier({&c, 1}); };
+  const auto is_operator = [](char c) { return c == '+' || c == '-' || c == '*' || c == '/'; };
+  return !text.empty() && is_word(text[0]) && std::ranges::any_of(text, is_operator) &&
+         std::ranges::all_of(text, [&](char c) { return c == ' ' || is_operator(c) || is_word(c); });
+}
+
 Status Bad(std::string_view option, std::string_view text, const char* expected) {
   return Status(StatusCode::kInvalidArgument,
                 std::string(option) + " \"" + std::string(text) + "\": expected " + expected);
@@ -31,7 +40,8 @@ Status Bad(std::string_view option, std::string_view text, const char* expected)
 }  // namespace
 
 Result<InputShape> ParseInputShape(std::string_view text) {
-  constexpr const char* kExpected = "NAME=D0,D1,... with numbers, symbols or ?, such as image=1,3,224,224";
+  constexpr const char* kExpected =
+      "NAME=D0,D1,... with numbers, symbols, sums of their products or ?, such as image=1,3,224,224";
   const size_t equals = text.rfind('=');  // input names may contain "=", dimensions cannot
   if (equals == std::string_view::npos || equals == 0) return Bad("--input-shape", text, kExpected);
   InputShape shape{std::string(text.substr(0, equals)), {}};
@@ -42,7 +52,8 @@ Result<InputShape> ParseInputShape(std::string_view text) {
     rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
     if (comma != std::string_view::npos && rest.empty()) return Bad("--input-shape", text, kExpected);
     const std::optional<int64_t> value = ParseCount(dim);
-    if (!value.has_value() && dim != "?" && !IsIdentifier(dim)) return Bad("--input-shape", text, kExpected);
+    if (!value.has_value() && dim != "?" && !IsIdentifier(dim) && !MayBeFormula(dim))
+      return Bad("--input-shape", text, kExpected);
     shape.dims.push_back({value, value.has_value() || dim == "?" ? std::string() : std::string(dim)});
   }
   return shape;

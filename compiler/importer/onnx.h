@@ -33,12 +33,12 @@ inline constexpr const char* kStringTensorsAttr = "string_tensors";
 inline constexpr int64_t kMinOpset = 7;
 inline constexpr int64_t kMaxOpset = 28;
 
-// --input-shape image=1,3,224,224: a number fixes a dimension, a name makes it that symbol, "?" keeps it as in the
-// file.
+// --input-shape image=1,3,224,224: a number fixes a dimension, a name makes it that symbol, arithmetic on names ("past+1")
+// that formula, which calls are held to, "?" keeps it as in the file.
 struct InputShape {
   struct Dim {
     std::optional<int64_t> value;
-    std::string symbol;
+    std::string symbol;  // or a formula
   };
   std::string input;
   std::vector<Dim> dims;

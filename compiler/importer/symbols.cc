@@ -84,23 +84,23 @@ Status Symbols::Replace(const std::string& symbol, const InputShape::Dim& with) 
   return Status(StatusCode::kInvalidArgument, "--input-shape gives the dimension \"" + symbol + "\" two values");
 }
 
-PrimExpr Symbols::Named(const std::string& text) {
-  // What has more parts than a dim's formula may have is the name of a symbol of its own.
-  const auto parts = std::ranges::count_if(text, [](char c) { return c == '+' || c == '-' || c == '*' || c == '/'; });
-  if (parts < ir::kMaxNesting && !announced_.contains(text)) {
-    std::string_view rest = text;
-    const PrimExpr sum = ParseSum(rest);
-    if (sum != nullptr && Identifier(text) != text && rest.find_first_not_of(' ') == std::string_view::npos) {
-      return arith::Analyzer().Simplify(sum);
-    }
-  }
-  return Lone(text);
+Result<PrimExpr> Symbols::Named(const std::string& name) {
+  const auto replaced = replaced_.find(name);
+  if (replaced == replaced_.end()) return Resolve(name);
+  if (replaced->second.value.has_value()) return ir::Int64(*replaced->second.value);
+  return Given(replaced->second.symbol);
 }
 
-PrimExpr Symbols::Lone(const std::string& symbol) {
-  const auto replaced = replaced_.find(symbol);
-  if (replaced == replaced_.end()) return Resolve(symbol);
-  return replaced->second.value.has_value() ? ir::Int64(*replaced->second.value) : Resolve(replaced->second.symbol);
+Result<PrimExpr> Symbols::Given(const std::string& text) {
+  if (Identifier(text) == text) return Resolve(text);
+  const auto parts = std::ranges::count_if(text, [](char c) { return c == '+' || c == '-' || c == '*' || c == '/'; });
+  std::string_view rest = text;
+  const PrimExpr sum = parts < ir::kMaxNesting ? ParseSum(rest) : nullptr;
+  if (sum != nullptr && rest.find_first_not_of(' ') == std::string_view::npos) {
+    return arith::Analyzer().Simplify(sum);
+  }
+  return Status(StatusCode::kInvalidArgument,
+                "--input-shape: \"" + text + "\" is no sum of products of numbers and names of dimensions");
 }
 
 // sum = product {("+" | "-") product}; product = atom {("*" | "//") atom}; null if the text is anything else.
@@ -128,18 +128,22 @@ PrimExpr Symbols::ParseProduct(std::string_view& text) {
   return product;
 }
 
-// Parses a count or an announced name. There are no parentheses: nesting would need a limit, and no exporter writes
-// them.
+// Parses a count or an announced name that no formula replaces. There are no parentheses: nesting would need a limit.
 PrimExpr Symbols::ParseAtom(std::string_view& text) {
   while (!text.empty() && text[0] == ' ') text.remove_prefix(1);
   size_t size = 0;
   while (size < text.size() && IsWord(text[size])) ++size;
-  const std::string_view word = text.substr(0, size);
+  const std::string word(text.substr(0, size));
   text.remove_prefix(size);
   int64_t value = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
   if (!word.empty() && error == std::errc() && end == word.data() + word.size()) return ir::Int64(value);
-  return announced_.contains(std::string(word)) ? Lone(std::string(word)) : nullptr;
+  if (!announced_.contains(word)) return nullptr;
+  const auto replaced = replaced_.find(word);
+  if (replaced == replaced_.end()) return Resolve(word);
+  const InputShape::Dim& with = replaced->second;
+  if (with.value.has_value()) return ir::Int64(*with.value);
+  return Identifier(with.symbol) == with.symbol ? Resolve(with.symbol) : nullptr;
 }
 
 ir::Type Symbols::DeclaredType(const OnnxValueInfo& info) {
@@ -150,7 +154,7 @@ ir::Type Symbols::DeclaredType(const OnnxValueInfo& info) {
     if (dim.value.has_value()) {
       dims.push_back(ir::Int64(*dim.value));
     } else {
-      dims.push_back(dim.param.empty() ? ir::MakePrimVar("d") : Named(dim.param));
+      dims.push_back(ir::MakePrimVar(dim.param.empty() ? "d" : Identifier(dim.param)));
     }
   }
   const std::optional<DataType> dtype = info.dtype ? std::optional(HeldDataType(*info.dtype)) : std::nullopt;

@@ -1,6 +1,7 @@
-// The symbolic dimensions of a graph: one variable per name, with what --dim and --input-shape say about it. A
-// dimension may also be written as arithmetic on other dimensions' names ("past + 1"), as exporters do. It owns the
-// variables, and what is known of their values: the options' bounds, and those that nodes imply.
+// The symbolic dimensions of a graph: one variable per name, with what --dim and --input-shape say about it. A name that
+// reads as arithmetic on others ("past + 1") is a name: exporters write such names, which need not hold of all calls that
+// the graph takes (of a prompt's, in this case), and ONNX compares no dims by them. Of --input-shape they are formulas. It
+// owns the variables, and what is known of their values: the options' bounds, and those that nodes imply.
 #pragma once
 
 #include <map>
@@ -42,12 +43,14 @@ class Symbols {
  public:
   // Takes the options: a symbol may be fixed (--dim batch=8), bounded, or renamed (--input-shape x=n,...).
   Status Configure(const ImportOptions& options);
-  // Announces names that are dimensions of their own: arithmetic on them binds nothing new.
+  // Announces the names on which --input-shape may have arithmetic.
   void Announce(std::unordered_set<std::string> names) { announced_ = std::move(names); }
   // Replaces this symbol everywhere by a number or another symbol, as --input-shape says.
   Status Replace(const std::string& symbol, const InputShape::Dim& with);
-  // Returns the meaning of a dimension's text: a symbol, or arithmetic on announced ones.
-  ir::PrimExpr Named(const std::string& text);
+  // Returns the dimension of this name in the file: a symbol, or what --input-shape says in its place.
+  Result<ir::PrimExpr> Named(const std::string& name);
+  // Returns the meaning of a text of --input-shape: a symbol, or arithmetic on announced ones.
+  Result<ir::PrimExpr> Given(const std::string& text);
   // Returns a new symbol for an unnamed dimension; --dim can refer to it, too.
   ir::PrimExpr Fresh(const std::string& hint) { return Resolve(hint); }
 
@@ -69,7 +72,6 @@ class Symbols {
     bool used;
   };
   ir::PrimExpr Resolve(const std::string& symbol);
-  ir::PrimExpr Lone(const std::string& symbol);
   ir::PrimExpr ParseSum(std::string_view& text);
   ir::PrimExpr ParseProduct(std::string_view& text);
   ir::PrimExpr ParseAtom(std::string_view& text);

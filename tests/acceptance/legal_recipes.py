@@ -920,3 +920,48 @@ def nodes_in_front_of_those_whose_results_they_take():
              node("Relu", ["a"], ["b"]), node("ReduceMax", ["b"], ["m"], keepdims=0),
              node("Cast", ["m"], ["c"], to=onnx.TensorProto.BOOL), node("Sin", ["x"], ["a"])]
     return Recipe(nodes, {"x": (["n"], normal(5))})
+
+
+def lengths_named_by_formulas(past, now, mask):
+    """Exporters name a mask's length "past + 1", also where a prompt of more than one token is legal."""
+    nodes = [node("Concat", ["k", "x"], ["all"], axis=1), node("MatMul", ["x", "all_t"], ["s"]),
+             node("Add", ["s", "m"], ["z"]), node("Softmax", ["z"], ["p"], axis=-1), node("MatMul", ["p", "all"], ["y"])]
+    nodes.insert(1, node("Transpose", ["all"], ["all_t"], perm=[0, 2, 1]))
+    inputs = {"x": (["batch", "seq", 4], normal(2, now, 4)), "m": (["batch", 1, "past + 1"], normal(2, 1, mask)),
+              "k": (["batch", "past", 4], normal(2, past, 4))}
+    return Recipe(nodes, inputs)
+
+
+def prompt_whose_mask_is_named_past_plus_one():
+    return lengths_named_by_formulas(0, 5, 5)
+
+
+def token_whose_mask_is_named_past_plus_one():
+    return lengths_named_by_formulas(6, 1, 7)
+
+
+def mask_of_one_column_named_past_plus_one():
+    return lengths_named_by_formulas(6, 1, 1)
+
+
+def mask_that_does_not_fit_named_past_plus_one():
+    """Refused, as ONNX Runtime refuses it."""
+    return lengths_named_by_formulas(6, 1, 3)
+
+
+def dims_named(names, shapes, nodes):
+    return Recipe(nodes, {f"x{i}": (list(dims), normal(*shape)) for i, (dims, shape) in enumerate(zip(names, shapes))})
+
+
+def half_of_a_length_that_is_odd():
+    """torch names it "s0//2", whatever rounding the model does."""
+    return dims_named([["s0"], ["s0//2"]], [(5,), (3,)], [node("Concat", ["x0", "x1"], ["y"], axis=0)])
+
+
+def names_that_read_as_formulas_of_no_dim():
+    names = [["2*batch", "floor(h/2)"], ["N+1", "Max(1, s0)"], ["s0 + s1", "2**s0"]]
+    return dims_named(names, [(2, 3)] * 3, [node("Sum", ["x0", "x1", "x2"], ["y"])])
+
+
+def lengths_of_one_formula():
+    return dims_named([["s0 + 1", "s0"], ["s0 + 1", "s1"]], [(3, 5), (3, 2)], [node("Concat", ["x0", "x1"], ["y"], axis=1)])

@@ -206,7 +206,8 @@ TEST_CASE("inputs that become constants decide shapes") {
 }
 
 TEST_CASE("options: bad texts are refused") {
-  for (const char* text : {"", "x", "=1", "x=1,", "x=,1", "x=a b", "x=-1", "x=99999999999999999999"}) {
+  for (const char* text :
+       {"", "x", "=1", "x=1,", "x=,1", "x=a b", "x=-1", "x=n!", "x=n+(m)", "x=99999999999999999999"}) {
     CAPTURE(text);
     CHECK(ParseInputShape(text).status().code() == StatusCode::kInvalidArgument);
   }
@@ -216,6 +217,7 @@ TEST_CASE("options: bad texts are refused") {
   }
   CHECK(ParseInputShape("a=b:0=1,n,?")->input == "a=b:0");
   CHECK(ParseInputShape("scalar=")->dims.empty());
+  CHECK(ParseInputShape("mask=n,past+1")->dims.at(1).symbol == "past+1");
   CHECK(ParseDimRange("n=3..5")->max == 5);
 }
 
