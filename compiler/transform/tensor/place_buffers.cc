@@ -11,23 +11,18 @@
 // An Allocate that asks for aligned rows gets rows that much longer.
 //
 // A buffer may shrink to the elements that one iteration accesses only if no iteration reads values of another one.
-// That holds if, in one iteration, the first access is a store that the iteration always makes, and every element that
-// is read lies in the hull of the written ones; otherwise the buffer keeps its full size, outside of all loops, or
-// inside of the parallel and thread-bound ones that its Allocate stands in: each of their iterations has its own. An If
-// may guard the stores if it guards the reads as well, as a block's predicate does. A condition that asks for data or for
-// one outer variable alone must be seen around the reads; an equality over an outer variable ("this is the first
-// iteration") means that a later iteration reads values of the first one.
+// That holds if each load is proved to read what one store has stored before it in the same iteration (stored_before.h);
+// otherwise the buffer keeps its full size, outside of all loops, or inside of the parallel and thread-bound ones that its
+// Allocate stands in: each of their iterations has its own.
 #include <algorithm>
-#include <numeric>
 #include <unordered_set>
 
 #include "compiler/arith/analyzer.h"
-#include "compiler/ir/condition.h"
-#include "compiler/ir/structural.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/schedule/region.h"
 #include "compiler/transform/tensor/passes.h"
 #include "compiler/transform/tensor/range_mutator.h"
+#include "compiler/transform/tensor/stored_before.h"
 
 namespace ingot::transform {
 
@@ -49,11 +44,7 @@ bool IsThreadOfBlock(const ForNode& loop) {
   return loop.for_kind == ForKind::kThreadBinding && loop.thread_tag.starts_with("threadIdx");
 }
 
-struct Access {
-  bool is_store;
-  std::vector<PrimExpr> indices;
-  std::vector<Stmt> path;  // from the body down to the statement itself
-};
+using Access = BufferAccess;
 struct Allocation {
   Buffer buffer;
   std::vector<Access> accesses;            // in order of execution
@@ -92,6 +83,7 @@ class Collector : public StmtMutator {
 class AccessLister : public StmtVisitor {
  public:
   explicit AccessLister(std::vector<Allocation>& allocations) : allocations_(allocations) {}
+  std::unordered_set<const PrimVarNode*> written;  // data variables of buffers with stores
   void VisitStmt(const Stmt& stmt) override {
     path_.push_back(stmt);
     StmtVisitor::VisitStmt(stmt);
@@ -108,15 +100,33 @@ class AccessLister : public StmtVisitor {
     StmtVisitor::Visit(store);
     Add(store.buffer, store.indices, true);
   }
+  void Visit(const SelectNode& select) override {
+    VisitPrim(select.condition);
+    VisitChosen(select.condition, select.true_value);
+    VisitChosen(Not(select.condition), select.false_value);
+  }
+  void Visit(const PrimCallNode& call) override {
+    if (call.op != Intrinsic::kIfThenElse) return StmtVisitor::Visit(call);
+    VisitPrim(call.args[0]);
+    VisitChosen(call.args[0], call.args[1]);
+    VisitChosen(Not(call.args[0]), call.args[2]);
+  }
 
  private:
+  void VisitChosen(const PrimExpr& condition, const PrimExpr& value) {
+    chosen_.push_back(condition);
+    VisitPrim(value);
+    chosen_.pop_back();
+  }
   void Add(const Buffer& buffer, const std::vector<PrimExpr>& indices, bool is_store) {
+    if (is_store) written.insert(buffer->data.get());
     for (Allocation& allocation : allocations_) {
-      if (allocation.buffer.same_as(buffer)) allocation.accesses.push_back({is_store, indices, path_});
+      if (allocation.buffer.same_as(buffer)) allocation.accesses.push_back({is_store, indices, path_, chosen_});
     }
   }
   std::vector<Allocation>& allocations_;
   std::vector<Stmt> path_;
+  std::vector<PrimExpr> chosen_;
 };
 
 // Where a buffer is allocated, and how its indices change.
@@ -137,16 +147,15 @@ bool Uses(const PrimExpr& expr, const PrimVar& var) {
 
 class Placer {
  public:
-  Placer(const Target& target, Stmt body) : target_(target), body_(std::move(body)) {}
+  Placer(const Target& target, Stmt body, const std::unordered_set<const PrimVarNode*>& written)
+      : target_(target), body_(std::move(body)), written_(written) {}
 
   Result<Placement> Place(const Allocation& allocation) {
     buffer_ = allocation.buffer;
     const Privacy privacy = FindPlace(allocation);
     const bool is_private = privacy != Privacy::kNone;
     const std::vector<Range> whole = WholeBuffer();
-    std::vector<size_t> all(allocation.accesses.size());
-    std::iota(all.begin(), all.end(), size_t{0});
-    std::vector<Range> box = privacy == Privacy::kWritten ? Hull(allocation, all) : whole;
+    std::vector<Range> box = privacy == Privacy::kWritten ? Hull(allocation) : whole;
     // A local buffer keeps its declared size if the size of the accessed part varies (a last, shorter block).
     for (size_t d = 0; d < box.size(); ++d) {
       if (buffer_->scope == "local" && !AsConstInt(box[d].extent)) box[d] = whole[d];
@@ -321,8 +330,6 @@ class Placer {
     }
     place_ = path[prefix - 1];
     below_.reset();
-    touched_.clear();
-    joined_.clear();
     analyzer_ = arith::Analyzer();
     for (const ForNode* loop : loops_) analyzer_.Bind(loop->var, Range{loop->min, loop->extent});
   }
@@ -350,7 +357,7 @@ class Placer {
     for (size_t i = prefix_; i < access.path.size(); ++i) {
       if (const auto* loop = As<ForNode>(access.path[i])) vars.push_back({loop->var, loop->min, loop->extent});
     }
-    for (const PrimExpr& part : Guards(access)) {
+    for (const PrimExpr& part : GuardsOn(access.path, prefix_)) {
       const auto* below = As<BinaryNode>(part);
       if (below == nullptr || below->op != BinaryOp::kLT) continue;
       for (InnerVar& var : vars) {
@@ -377,46 +384,25 @@ class Placer {
     return MentionsAny(index, lets);
   }
 
-  // What an access touches while the loops below the place run. Accesses of one kernel are hundreds, and each is asked
-  // for once per load of the buffer: it is found once for a place.
-  struct Touched {
-    std::vector<InnerVar> inner;
-    BufferRegion region;
-    bool is_closed;  // no variable from below the place is left in it
-  };
-  const Touched& TouchedBy(const Allocation& allocation, size_t i) {
-    touched_.resize(allocation.accesses.size());
-    std::optional<Touched>& touched = touched_[i];
-    if (touched && touched->is_closed) return *touched;
-    const Access& access = allocation.accesses[i];
-    if (!touched) touched = Touched{InnerVars(access), {}, false};
+  // What an access touches while the loops below the place run.
+  BufferRegion Touched(const Access& access) {
+    const std::vector<InnerVar> inner = InnerVars(access);
     BufferRegion point{buffer_, {}};
     for (size_t d = 0; d < access.indices.size(); ++d) {
       const PrimExpr& index = access.indices[d];
       point.region.push_back(IsUnknown(index, access) ? Range{Int64(0), buffer_->shape[d]}
                                                       : Range{index, IntImm(index->dtype, 1)});
     }
-    for (const InnerVar& var : touched->inner) analyzer_.Bind(var.var, Range{var.min, var.extent});
+    for (const InnerVar& var : inner) analyzer_.Bind(var.var, Range{var.min, var.extent});
     for (const LetStmtNode* let : InnerLets(access)) analyzer_.BindLet(let->var, let->value);
-    touched->region = schedule::RelaxRegion(point, touched->inner, analyzer_);
-    touched->is_closed = std::ranges::none_of(touched->region.region,
-                                              [&](const Range& range) { return UsesInnerLoops(range, allocation); });
-    return *touched;
+    return schedule::RelaxRegion(point, inner, analyzer_);
   }
 
-  // Returns the bounding box of the accesses of these numbers, in order; nothing where there are none.
-  std::vector<Range> Hull(const Allocation& allocation, const std::vector<size_t>& numbers) {
-    if (numbers.empty()) return {};
-    // A load asks for what was written before it, which begins with what the load before it asked for.
-    const bool goes_on = !joined_.empty() && joined_.size() <= numbers.size() &&
-                         std::equal(joined_.begin(), joined_.end(), numbers.begin());
-    BufferRegion hull = goes_on ? joined_hull_ : TouchedBy(allocation, numbers[0]).region;
-    for (size_t i = goes_on ? joined_.size() : 1; i < numbers.size(); ++i) {
-      hull = schedule::UnionRegion(hull, TouchedBy(allocation, numbers[i]).region, analyzer_);
-    }
-    if (numbers.size() > 1) {
-      joined_ = numbers;
-      joined_hull_ = hull;
+  // Returns the bounding box of the accesses.
+  std::vector<Range> Hull(const Allocation& allocation) {
+    BufferRegion hull = Touched(allocation.accesses[0]);
+    for (size_t i = 1; i < allocation.accesses.size(); ++i) {
+      hull = schedule::UnionRegion(hull, Touched(allocation.accesses[i]), analyzer_);
     }
     for (size_t d = 0; d < hull.region.size(); ++d) {
       const auto extent = AsConstInt(hull.region[d].extent);
@@ -445,93 +431,16 @@ class Placer {
     return MentionsAny(range.min, *below_) || MentionsAny(range.extent, *below_);
   }
 
-  // Whether an iteration of the loops around the place writes all that it reads: each load what stores before it have
+  // Whether an iteration of the loops around the place writes all that it reads: each load what a store before it has
   // written.
   bool IsPrivate(const Allocation& allocation) {
     const std::vector<Access>& accesses = allocation.accesses;
     if (!accesses.front().is_store) return false;
-    std::vector<bool> is_written(accesses.size());
-    for (size_t i = 0; i < accesses.size(); ++i) is_written[i] = accesses[i].is_store && IsSureToStore(accesses[i]);
+    StoredBefore stored(buffer_, accesses, prefix_, analyzer_, written_);
     for (size_t i = 0; i < accesses.size(); ++i) {
-      if (accesses[i].is_store) continue;
-      std::vector<size_t> writers;
-      for (size_t other = 0; other < accesses.size(); ++other) {
-        const bool is_before = is_written[other] && other < i && GuardsHold(accesses[other], accesses[i]);
-        if (is_before) writers.push_back(other);
-      }
-      const std::vector<Range> read = Hull(allocation, {i});
-      if (!Covers(Hull(allocation, writers), read)) return false;
+      if (!accesses[i].is_store && !stored.Holds(i)) return false;
     }
     return true;
-  }
-  // Whether a store is to places that are known, and in each iteration of the loops around the place.
-  bool IsSureToStore(const Access& access) const {
-    if (std::ranges::any_of(access.indices, [&](const PrimExpr& index) { return IsUnknown(index, access); }))
-      return false;
-    for (size_t i = prefix_; i < access.path.size(); ++i) {
-      const auto* guard = As<IfStmtNode>(access.path[i]);
-      if (guard != nullptr && IsFirstIterationOfOuter(guard->condition)) return false;
-    }
-    return true;
-  }
-  // Whether the store is made in each iteration that makes the load. Conditions around the store that read memory or use
-  // one outer loop's variable alone must stand around the load as well, or always hold; other conditions are taken for
-  // predicates of blocks, which guard both.
-  bool GuardsHold(const Access& store, const Access& load) {
-    const std::vector<PrimExpr> of_load = Guards(load);
-    for (size_t i = prefix_; i + 1 < store.path.size(); ++i) {
-      const auto* guard = As<IfStmtNode>(store.path[i]);
-      if (guard == nullptr) continue;
-      const bool is_common = i + 1 < load.path.size() && store.path[i].same_as(load.path[i]) &&
-                             store.path[i + 1].same_as(load.path[i + 1]);
-      if (is_common) continue;
-      if (!guard->then_case.same_as(store.path[i + 1])) return false;
-      for (const PrimExpr& part : ConjunctsOf(guard->condition)) {
-        const auto is_part = [&](const PrimExpr& other) { return StructuralEqual(part, other); };
-        if (!ReadsMemory(part) && !IsOfOneOuterLoop(part)) continue;
-        if (!std::ranges::any_of(of_load, is_part) && !analyzer_.Prove(part)) return false;
-      }
-    }
-    return true;
-  }
-  bool IsOfOneOuterLoop(const PrimExpr& condition) const {
-    const std::vector<PrimVar> used = FreePrimVars(condition);
-    return !used.empty() && std::ranges::all_of(used, [&](const PrimVar& var) { return var.same_as(used[0]); }) &&
-           std::ranges::any_of(loops_, [&](const ForNode* loop) { return loop->var.same_as(used[0]); });
-  }
-  // The conditions around an access below the place that hold there.
-  std::vector<PrimExpr> Guards(const Access& access) const {
-    std::vector<PrimExpr> guards;
-    for (size_t i = prefix_; i + 1 < access.path.size(); ++i) {
-      const auto* guard = As<IfStmtNode>(access.path[i]);
-      if (guard == nullptr || !guard->then_case.same_as(access.path[i + 1])) continue;
-      for (const PrimExpr& part : ConjunctsOf(guard->condition)) guards.push_back(part);
-    }
-    return guards;
-  }
-  bool Covers(const std::vector<Range>& written, const std::vector<Range>& read) {
-    if (written.size() != read.size()) return false;  // nothing is written
-    for (size_t d = 0; d < read.size(); ++d) {
-      if (IsWholeDim(written[d], d)) continue;  // what is read lies in the buffer
-      if (analyzer_.ProveEqual(written[d].min, read[d].min) &&
-          analyzer_.ProveLessEqual(read[d].extent, written[d].extent)) {
-        continue;
-      }
-      if (analyzer_.ProveLessEqual(written[d].min, read[d].min) &&
-          analyzer_.ProveLessEqual(read[d].min + read[d].extent, written[d].min + written[d].extent)) {
-        continue;
-      }
-      return false;
-    }
-    return true;
-  }
-  bool IsFirstIterationOfOuter(const PrimExpr& condition) const {
-    const std::vector<PrimExpr> parts = ConjunctsOf(condition);
-    return std::any_of(parts.begin(), parts.end(), [&](const PrimExpr& part) {
-      const auto* binary = As<BinaryNode>(part);
-      return binary != nullptr && binary->op == BinaryOp::kEQ &&
-             std::any_of(loops_.begin(), loops_.end(), [&](const ForNode* loop) { return Uses(part, loop->var); });
-    });
   }
 
   std::vector<Range> WholeBuffer() const {
@@ -565,17 +474,14 @@ class Placer {
 
   const Target& target_;
   Stmt body_;
+  const std::unordered_set<const PrimVarNode*>& written_;
   Buffer buffer_;
   Stmt place_;
   size_t prefix_ = 0;                  // number of path entries that all accesses share
   std::vector<const ForNode*> loops_;  // around the place, outermost first
   arith::Analyzer analyzer_;
-  // Of the present place:
-  std::optional<std::unordered_set<const PrimVarNode*>>
-      below_;                                    // variables of loops and lets around accesses, below it
-  std::vector<std::optional<Touched>> touched_;  // by access
-  std::vector<size_t> joined_;                   // the accesses of the last hull of several,
-  BufferRegion joined_hull_;                     // and this hull
+  // Variables of loops and lets around accesses, below the present place:
+  std::optional<std::unordered_set<const PrimVarNode*>> below_;
   int64_t stack_bytes_ = 0, shared_bytes_ = 0;
 };
 
@@ -649,9 +555,10 @@ class Rewriter : public RangeMutator {
 Result<PrimFunc> PlaceBuffers(const PrimFunc& function, const Target& target) {
   Collector collector;
   Stmt body = collector.MutateStmt(function->body);
-  AccessLister(collector.allocations).VisitStmt(body);
+  AccessLister lister(collector.allocations);
+  lister.VisitStmt(body);
   std::vector<Placement> placements;
-  Placer placer(target, body);
+  Placer placer(target, body, lister.written);
   for (const Allocation& allocation : collector.allocations) {
     if (allocation.accesses.empty()) continue;
     const std::string& scope = allocation.buffer->scope;

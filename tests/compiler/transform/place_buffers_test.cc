@@ -72,6 +72,139 @@ TEST_CASE("what only some iterations store is not each iteration's own") {
   }
 }
 
+// The first iteration stores all of S, the others what `stores` say; all of it is read.
+std::string StoredByAll(const std::string& stores) {
+  return R"(
+        S = T.alloc_buffer((T.int64(8),), "float32", scope="local")
+        for i in range(T.int64(6)):
+            if i < T.int64(1):
+                for j in range(T.int64(8)):
+                    S[j] = T.Cast("float32", j)
+)" + stores +
+         R"(
+            for j in range(T.int64(8)):
+                C[i, j] = S[j]
+)";
+}
+
+TEST_CASE("what some iterations of the loops below store is not all") {
+  for (const char* guard :
+       {"i + j < T.int64(8)", "i <= j", "i * j < T.int64(8)", "T.int64(3) * j + i >= T.int64(2) * i", "j < T.int64(5)",
+        "j % T.int64(2) < T.int64(1)", "j * T.int64(2) < T.int64(9)", "not j < i", "i < T.int64(1) or j < T.int64(4)",
+        "j == T.int64(3)", "i == j", "A[i, j] < T.float32(9)"}) {
+    CAPTURE(guard);
+    CheckSame(StoredByAll(R"(
+            for j in range(T.int64(8)):
+                if )" + std::string(guard) +
+                          R"(:
+                    S[j] = A[i, j]
+)"));
+    CheckSame(StoredByAll(R"(
+            for j in range(T.int64(8)):
+                if )" + std::string(guard) +
+                          R"(:
+                    C[i, j] = A[i, j]
+                else:
+                    S[j] = A[i, j]
+)"));
+  }
+}
+
+TEST_CASE("stores with holes between them are no box") {
+  for (const char* place : {"T.int64(2) * j", "j * T.int64(7) % T.int64(6)", "(i + T.int64(2) * j) % T.int64(8)",
+                            "j // T.int64(2) * T.int64(7)"}) {
+    CAPTURE(place);
+    CheckSame(StoredByAll(R"(
+            for j in range(T.int64(4)):
+                S[)" + std::string(place) +
+                          R"(] = A[i, j]
+)"));
+  }
+  CheckSame(StoredByAll(R"(
+            S[T.int64(0)] = A[i, T.int64(0)]
+            S[T.int64(7)] = A[i, T.int64(7)]
+)"));
+  CheckSame(StoredByAll(R"(
+            for k in range(T.int64(1) - i):
+                for j in range(T.int64(8)):
+                    S[j] = A[i, j]
+)"));
+  CheckSame(R"(
+        S = T.alloc_buffer((T.int64(8), T.int64(8)), "float32", scope="local")
+        for i in range(T.int64(6)):
+            if i < T.int64(1):
+                for j, k in T.grid(T.int64(8), T.int64(8)):
+                    S[j, k] = T.Cast("float32", j * k)
+            for j in range(T.int64(8)):
+                S[j, j] = A[i, j]
+            for j in range(T.int64(8)):
+                C[i, j] = S[j, T.int64(7) - j]
+)");
+}
+
+TEST_CASE("what is asked of elements may change between a store and a load") {
+  CheckSame(R"(
+        S = T.alloc_buffer((T.int64(8),), "float32", scope="local")
+        F = T.alloc_buffer((T.int64(1),), "int64", scope="local")
+        for i in range(T.int64(6)):
+            F[T.int64(0)] = i
+            if F[T.int64(0)] < T.int64(1):
+                for j in range(T.int64(8)):
+                    S[j] = A[i, j]
+            F[T.int64(0)] = T.int64(0)
+            if F[T.int64(0)] < T.int64(1):
+                for j in range(T.int64(8)):
+                    C[i, j] = S[j]
+)");
+}
+
+TEST_CASE("a block's predicate guards what is stored and what is read") {
+  // In tiles, the last of which is shorter, by sums and by a quotient and a remainder, and through a choice.
+  const char* bodies[] = {R"(
+        S = T.alloc_buffer((T.int64(6), T.int64(8)), "float32", scope="local")
+        for t in range(T.int64(2)):
+            for i, j in T.grid(T.int64(4), T.int64(8)):
+                if t * T.int64(4) + i < T.int64(6):
+                    S[t * T.int64(4) + i, j] = A[t * T.int64(4) + i, j]
+            for i, j in T.grid(T.int64(4), T.int64(8)):
+                if t * T.int64(4) + i < T.int64(6):
+                    C[t * T.int64(4) + i, j] = S[t * T.int64(4) + i, j]
+)",
+                          R"(
+        S = T.alloc_buffer((T.int64(6), T.int64(8)), "float32", scope="local")
+        for t in range(T.int64(2)):
+            for i, j in T.grid(T.int64(4), T.int64(8)):
+                if t * T.int64(4) + i < T.int64(6):
+                    S[t * T.int64(4) + i, j] = A[t * T.int64(4) + i, j]
+            for f in range(T.int64(32)):
+                if t * T.int64(4) + f // T.int64(8) < T.int64(6):
+                    C[t * T.int64(4) + f // T.int64(8), f % T.int64(8)] = S[t * T.int64(4) + f // T.int64(8), f % T.int64(8)]
+)",
+                          R"(
+        S = T.alloc_buffer((T.int64(6), T.int64(8)), "float32", scope="local")
+        for t in range(T.int64(2)):
+            for f in range(T.int64(32)):
+                if t * T.int64(4) + f // T.int64(8) < T.int64(6):
+                    S[t * T.int64(4) + f // T.int64(8), f % T.int64(8)] = A[t * T.int64(4) + f // T.int64(8), f % T.int64(8)]
+            for i, j in T.grid(T.int64(4), T.int64(8)):
+                if t * T.int64(4) + i < T.int64(6):
+                    C[t * T.int64(4) + i, j] = S[t * T.int64(4) + i, j]
+)",
+                          R"(
+        S = T.alloc_buffer((T.int64(8), T.int64(8)), "float32", scope="local")
+        for t in range(T.int64(2)):
+            for i, j in T.grid(T.int64(4), T.int64(8)):
+                if t * T.int64(4) + i < T.int64(6):
+                    S[t * T.int64(4) + i, j] = A[t * T.int64(4) + i, j]
+            for i, j in T.grid(T.int64(3), T.int64(8)):
+                C[t * T.int64(3) + i, j] = T.if_then_else(t * T.int64(4) + i < T.int64(6), S[t * T.int64(4) + i, j], T.float32(0))
+)"};
+  for (const char* body : bodies) {
+    CAPTURE(body);
+    CHECK(AllocationsOf(CheckSame(body)).starts_with("local 4 8 "));
+  }
+}
+
 TEST_CASE("what a later iteration of a loop stores is not there before") {
   CheckSame(R"(
         S = T.alloc_buffer((T.int64(8),), "float32", scope="local")
@@ -80,6 +213,14 @@ TEST_CASE("what a later iteration of a loop stores is not there before") {
             for j in range(T.int64(8)):
                 C[i, j] = T.if_then_else(i > T.int64(0), S[(j + T.int64(1)) % T.int64(8)], T.float32(0))
                 S[j] = A[i, j]
+)");
+  CheckSame(R"(
+        S = T.alloc_buffer((T.int64(8),), "float32", scope="local")
+        for i in range(T.int64(6)):
+            for j in range(T.int64(8)):
+                S[j] = A[i, j]
+                C[i, j] = T.if_then_else(i > T.int64(0), S[(j + T.int64(1)) % T.int64(8)], T.float32(0))
+            C[i, T.int64(0)] = S[T.int64(0)]
 )");
 }
 
