@@ -1,6 +1,5 @@
-// The heap as loops and branches over its local buffers. An entry sinks from a hole: while a child comes after it, the
-// child that comes last moves up into the hole. Behind the last entry lies one that comes before all others, so that
-// each entry that has a child has two.
+// The heap as loops and branches over its local buffers: the child that comes last stands above. Behind the last entry
+// lies one that comes before all others, so that each entry that has a child has two.
 #include "compiler/op/place_heap.h"
 
 #include <utility>
@@ -58,10 +57,16 @@ PlaceHeap::PlaceHeap(int64_t k, DataType dtype, bool descending)
       ranks_(ir::MakeBuffer("ranks", RankDataType(dtype), {ir::Int64(k + 1)}, "local")),
       places_(ir::MakeBuffer("places", DataType::Int(64), {ir::Int64(k + 1)}, "local")),
       bound_(ir::MakeBuffer("bound", dtype, {ir::Int64(1)}, "local")),
-      state_(ir::MakeBuffer("state", DataType::Int(64), {ir::Int64(kStates)}, "local")) {}
+      enters_("enters") {}
+
+std::vector<Buffer> PlaceHeap::local() const {
+  std::vector<Buffer> buffers = {ranks_, places_, bound_, enters_.buffer()};
+  for (const Buffer& buffer : sink_.local()) buffers.push_back(buffer);
+  return buffers;
+}
 
 int64_t PlaceHeap::LocalBytes(int64_t k, DataType dtype) {
-  return (k + 1) * (RankDataType(dtype).bits / 8 + 8) + (dtype.bits + 7) / 8 + kStates * 8;
+  return (k + 1) * (RankDataType(dtype).bits / 8 + 8) + (dtype.bits + 7) / 8 + HeapSink::kLocalBytes + 8;
 }
 
 PrimExpr PlaceHeap::RankOf(const PrimExpr& element) const {
@@ -89,17 +94,13 @@ Stmt PlaceHeap::End(const PrimExpr& size) const { return Put(size, {ir::MaxValue
 
 // Puts an entry into the heap of the first `size` entries, of which the one at `from` is free.
 Stmt PlaceHeap::Sink(const PrimExpr& from, const PrimExpr& size, const Entry& entry) const {
-  const PrimExpr zero = ir::Int64(0), one = ir::Int64(1);
-  const Stmt step = Let("left", Get(kHole) * 2 + 1, [&](const PrimExpr& left) {
-    const PrimExpr last = left + ir::Select(ComesBefore(At(left), At(left + 1)), one, zero);
-    const Stmt move = Let("child", last, [&](const PrimExpr& child) {
-      const Stmt up = ir::MakeSeq({Put(Get(kHole), At(child)), Set(kHole, child), Set(kSinks, one)});
-      return If(ComesBefore(entry, At(child)), up);
-    });
-    return ir::MakeSeq({Set(kSinks, zero), If(left < size, move)});
-  });
-  return ir::MakeSeq(
-      {Set(kHole, from), Set(kSinks, one), While(ir::Equal(Get(kSinks), one), step), Put(Get(kHole), entry)});
+  const auto upper = [&](const PrimExpr& left) {
+    return left + ir::Select(ComesBefore(At(left), At(left + 1)), ir::Int64(1), ir::Int64(0));
+  };
+  const auto rises = [&](const PrimExpr& child) { return ComesBefore(entry, At(child)); };
+  const auto lift = [&](const PrimExpr& hole, const PrimExpr& child) { return Put(hole, At(child)); };
+  const auto fill = [&](const PrimExpr& hole) { return Put(hole, entry); };
+  return sink_.Run(from, size, {upper, rises, lift, fill});
 }
 
 Stmt PlaceHeap::Select(const PrimExpr& n, const Elements& element) const {
@@ -132,9 +133,9 @@ Stmt PlaceHeap::Select(const PrimExpr& n, const Elements& element) const {
       PrimExpr any = ir::BoolImm(false);
       for (int64_t i = 0; i < kAskedAtOnce; ++i)
         any = ir::Or(any, MayComeBefore(element(first + i), Load(bound_, {root})));
-      const Stmt ask = If(first + size <= n, Set(kEnters, ir::Cast(state_->dtype, any)));
+      const Stmt ask = If(first + size <= n, enters_.Set(ir::Cast(DataType::Int(64), any)));
       const Stmt all = Loop(ir::Min(size, n - first), [&](const PrimExpr& i) { return enter(first + i); });
-      return ir::MakeSeq({Set(kEnters, ir::Int64(1)), ask, If(ir::Equal(Get(kEnters), ir::Int64(1)), all)});
+      return ir::MakeSeq({enters_.Set(ir::Int64(1)), ask, If(ir::Equal(enters_.value(), ir::Int64(1)), all)});
     });
   });
   return ir::MakeSeq({fill, End(k), order, SetBound(element), scan});

@@ -7,6 +7,9 @@
 // 0 and -0, and one for all NaN. Two entries are compared without a branch.
 #pragma once
 
+#include <vector>
+
+#include "compiler/op/heap_sink.h"
 #include "compiler/op/statements.h"
 
 namespace ingot::op {
@@ -20,7 +23,7 @@ class PlaceHeap {
   // The bytes that a heap takes of local buffers.
   static int64_t LocalBytes(int64_t k, DataType dtype);
 
-  std::vector<Buffer> local() const { return {ranks_, places_, bound_, state_}; }
+  std::vector<Buffer> local() const;
   // Finds the places of a row of n >= k elements; of equal elements the one at the lower place comes first.
   Stmt Select(const PrimExpr& n, const Elements& element) const;
   // Takes them out: write(i, place) once for each i below k, in descending order of i.
@@ -30,9 +33,6 @@ class PlaceHeap {
   struct Entry {
     PrimExpr rank, place;
   };
-  enum State : int64_t { kHole, kSinks, kEnters, kStates };
-  PrimExpr Get(State state) const { return Load(state_, {ir::Int64(state)}); }
-  Stmt Set(State state, PrimExpr value) const { return Store(state_, std::move(value), {ir::Int64(state)}); }
   PrimExpr RankOf(const PrimExpr& element) const;
   PrimExpr MayComeBefore(const PrimExpr& element, const PrimExpr& bound) const;
   Stmt SetBound(const Elements& element) const;
@@ -45,7 +45,8 @@ class PlaceHeap {
   bool descending_;
   Buffer ranks_, places_;  // k entries, and one behind the last
   Buffer bound_;           // the root's element
-  Buffer state_;
+  HeapSink sink_;
+  Counter enters_;
 };
 
 }  // namespace ingot::op

@@ -23,31 +23,28 @@ Stmt LetSides(const Places& values, size_t from, const std::function<Stmt(const 
 // ---- CandidateHeap
 
 CandidateHeap::CandidateHeap(PrimExpr n)
-    : n_(std::move(n)),
-      heap_(ir::MakeBuffer("heap", DataType::Int(64), {n_})),
-      size_("size"),
-      at_("at"),
-      best_("best"),
-      item_("item") {}
+    : n_(std::move(n)), heap_(ir::MakeBuffer("heap", DataType::Int(64), {n_})), size_("size") {}
+
+std::vector<Buffer> CandidateHeap::buffers() const {
+  std::vector<Buffer> buffers = {heap_, size_.buffer()};
+  for (const Buffer& buffer : sink_.local()) buffers.push_back(buffer);
+  return buffers;
+}
 
 // The place that stands at i; the last one for an i beyond, which conditions ask for though they do not need it.
 PrimExpr CandidateHeap::At(const PrimExpr& i) const { return Load(heap_, {ir::Min(i, n_ - ir::Int64(1))}); }
 
-// best := the better child of `at`; the heap's size or more if there is none.
-Stmt CandidateHeap::ChooseChild(const Order& is_before) const {
-  return Let("child", at_.value() * 2 + 1, [&](const PrimExpr& child) {
-    const PrimExpr other = child + ir::Int64(1);
-    const PrimExpr is_other = ir::And(other < size_.value(), is_before(At(other), At(child)));
-    return best_.Set(ir::Select(is_other, other, child));
-  });
-}
-
-// Puts `item` where it belongs on the way down from `at`.
-Stmt CandidateHeap::Sink(const Order& is_before) const {
-  const PrimExpr going = ir::And(best_.value() < size_.value(), is_before(At(best_.value()), item_.value()));
-  const Stmt rise =
-      ir::MakeSeq({Store(heap_, At(best_.value()), {at_.value()}), at_.Set(best_.value()), ChooseChild(is_before)});
-  return ir::MakeSeq({ChooseChild(is_before), While(going, rise), Store(heap_, item_.value(), {at_.value()})});
+// Puts an item where it belongs on the way down from a free place.
+Stmt CandidateHeap::Sink(const PrimExpr& from, const PrimExpr& item, const Order& is_before) const {
+  const auto upper = [&](const PrimExpr& left) {
+    const PrimExpr other = left + ir::Int64(1);
+    const PrimExpr is_other = ir::And(other < size_.value(), is_before(At(other), At(left)));
+    return ir::Select(is_other, other, left);
+  };
+  const auto rises = [&](const PrimExpr& child) { return is_before(At(child), item); };
+  const auto lift = [&](const PrimExpr& hole, const PrimExpr& child) { return Store(heap_, At(child), {hole}); };
+  const auto fill = [&](const PrimExpr& hole) { return Store(heap_, item, {hole}); };
+  return sink_.Run(from, size_.value(), {upper, rises, lift, fill});
 }
 
 Stmt CandidateHeap::Fill(const std::function<PrimExpr(const PrimExpr& place)>& is_candidate,
@@ -59,7 +56,7 @@ Stmt CandidateHeap::Fill(const std::function<PrimExpr(const PrimExpr& place)>& i
   });
   const Stmt order = Loop(ir::FloorDiv(size_.value(), ir::Int64(2)), [&](const PrimExpr& i) {
     return Let("start", ir::FloorDiv(size_.value(), ir::Int64(2)) - one - i, [&](const PrimExpr& start) {
-      return ir::MakeSeq({at_.Set(start), item_.Set(Load(heap_, {start})), Sink(is_before)});
+      return Let("item", Load(heap_, {start}), [&](const PrimExpr& item) { return Sink(start, item, is_before); });
     });
   });
   return ir::MakeSeq({clear, size_.Set(zero), collect, order});
@@ -68,7 +65,8 @@ Stmt CandidateHeap::Fill(const std::function<PrimExpr(const PrimExpr& place)>& i
 Stmt CandidateHeap::Take(const Order& is_before, const std::function<Stmt(const PrimExpr& place)>& body) const {
   const PrimExpr zero = ir::Int64(0);
   return Let("place", Load(heap_, {zero}), [&](const PrimExpr& place) {
-    const Stmt refill = ir::MakeSeq({at_.Set(zero), item_.Set(Load(heap_, {size_.value()})), Sink(is_before)});
+    const Stmt refill =
+        Let("item", Load(heap_, {size_.value()}), [&](const PrimExpr& item) { return Sink(zero, item, is_before); });
     return ir::MakeSeq({size_.Add(ir::Int64(-1)), If(zero < size_.value(), refill), body(place)});
   });
 }

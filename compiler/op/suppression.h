@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compiler/op/counter.h"
+#include "compiler/op/heap_sink.h"
 
 namespace ingot::op {
 
@@ -18,7 +19,7 @@ class CandidateHeap {
 
   explicit CandidateHeap(PrimExpr n);
   // Local to one iteration of a block.
-  std::vector<Buffer> buffers() const { return {heap_, size_.buffer(), at_.buffer(), best_.buffer(), item_.buffer()}; }
+  std::vector<Buffer> buffers() const;
   PrimExpr size() const { return size_.value(); }
 
   // The candidates are the places below n of which is_candidate holds.
@@ -28,12 +29,12 @@ class CandidateHeap {
 
  private:
   PrimExpr At(const PrimExpr& i) const;
-  Stmt ChooseChild(const Order& is_before) const;
-  Stmt Sink(const Order& is_before) const;
+  Stmt Sink(const PrimExpr& from, const PrimExpr& item, const Order& is_before) const;
 
   PrimExpr n_;
   Buffer heap_;
-  Counter size_, at_, best_, item_;
+  Counter size_;
+  HeapSink sink_;
 };
 
 // Kept boxes as their sides, so that a box is compared with several of them at a time.
