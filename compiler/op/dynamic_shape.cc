@@ -387,7 +387,10 @@ Result<std::vector<ReferenceTensor>> ReferenceUnique(const ir::Call& call, std::
 
 // ---- all_class_non_max_suppression: for each batch and class, boxes by falling score, each kept unless it overlaps
 // one that was kept. Carried over: the kept boxes of each class, their number, and where they start in the result.
+// Candidates are the boxes with a score above the threshold; all, NaN last, where the threshold has no elements.
 enum BoxArg : size_t { kBoxes, kScores, kMaxBoxes, kIouThreshold, kScoreThreshold };
+
+bool HaveNoElements(const Dims& dims) { return DimsEqual(ProductOf(dims), ir::Int64(0)); }
 
 Result<ir::Type> CheckBoxes(const ir::Call& call, const PrimExpr* total) {
   INGOT_ASSIGN_OR_RETURN(const ir::TensorType boxes, TensorArg(call, kBoxes));
@@ -405,7 +408,8 @@ Result<ir::Type> CheckBoxes(const ir::Call& call, const PrimExpr* total) {
   }
   for (size_t i : {kMaxBoxes, kIouThreshold, kScoreThreshold}) {
     INGOT_ASSIGN_OR_RETURN(const ir::TensorType number, TensorArg(call, i));
-    if (number->dims && DimsDiffer(ProductOf(*number->dims), ir::Int64(1))) {
+    if (number->dims && !(i == kScoreThreshold && HaveNoElements(*number->dims)) &&
+        DimsDiffer(ProductOf(*number->dims), ir::Int64(1))) {
       return OpError(call, "expected one number, got " + Describe(number));
     }
     if (number->dtype && number->dtype->is_floating() == (i == kMaxBoxes)) {
@@ -434,7 +438,7 @@ Statements CountBoxes(const TeArgs&, const Buffers& inputs, const Buffers& outpu
   const PrimExpr n = scores->shape[2];
   const DataType wide = scores->dtype.bits == 64 ? scores->dtype : DataType::Float(32);
   const PrimExpr iou = ir::Cast(wide, OneNumber(inputs[kIouThreshold]));
-  const PrimExpr least_score = ir::Cast(wide, OneNumber(inputs[kScoreThreshold]));
+  const bool takes_all = HaveNoElements(inputs[kScoreThreshold]->shape);
   const PrimExpr most = ir::Cast(kIndexDtype, OneNumber(inputs[kMaxBoxes]));
   const KeptBoxes rivals(n, wide);
   const Counter count("count"), other("other"), overlaps("overlaps");
@@ -446,9 +450,15 @@ Statements CountBoxes(const TeArgs&, const Buffers& inputs, const Buffers& outpu
   const auto suppress = [&](const Places& row) {
     const auto score = [&](const PrimExpr& box) { return ir::Cast(wide, Load(scores, {row[0], row[1], box})); };
     const auto is_before = [&](const PrimExpr& a, const PrimExpr& b) {
-      return ir::Or(score(b) < score(a), ir::And(ir::Equal(score(a), score(b)), a < b));
+      const PrimExpr precedes = ir::Or(score(b) < score(a), ir::And(ir::Equal(score(a), score(b)), a < b));
+      if (!takes_all) return precedes;
+      const PrimExpr is_by_nan = ir::And(IsNan(score(b)), ir::Or(ir::Not(IsNan(score(a))), a < b));
+      return ir::Or(precedes, is_by_nan);
     };
-    const auto is_candidate = [&](const PrimExpr& box) { return least_score < score(box); };
+    const auto is_candidate = [&](const PrimExpr& box) {
+      if (takes_all) return ir::BoolImm(true);
+      return ir::Cast(wide, OneNumber(inputs[kScoreThreshold])) < score(box);
+    };
     const auto try_box = [&](const PrimExpr& box) {
       return rivals.NumbersOf(boxes, row[0], box, [&](const Places& numbers) {
         const Stmt compare =
@@ -493,7 +503,9 @@ Statements FillBoxes(const TeArgs&, const Buffers& inputs, const Buffers& output
 Result<std::vector<ReferenceTensor>> ReferenceBoxes(const ir::Call&, std::span<const ReferenceTensor> inputs) {
   const ReferenceTensor &boxes = inputs[kBoxes], &scores = inputs[kScores];
   const auto most = static_cast<size_t>(std::max<int64_t>(inputs[kMaxBoxes].ints[0], 0));
-  const double iou = GetNumber(inputs[kIouThreshold], 0), least_score = GetNumber(inputs[kScoreThreshold], 0);
+  const double iou = GetNumber(inputs[kIouThreshold], 0);
+  const bool takes_all = inputs[kScoreThreshold].floats.empty();
+  const double least_score = takes_all ? 0 : GetNumber(inputs[kScoreThreshold], 0);
   const int64_t n = scores.dims[2];
   std::vector<int64_t> places;
   const auto overlap = [&](int64_t batch, int64_t a, int64_t b) {
@@ -515,10 +527,12 @@ Result<std::vector<ReferenceTensor>> ReferenceBoxes(const ir::Call&, std::span<c
       const auto score = [&](int64_t box) { return GetNumber(scores, (batch * scores.dims[1] + cls) * n + box); };
       std::vector<int64_t> order(static_cast<size_t>(n));
       std::iota(order.begin(), order.end(), int64_t{0});
-      std::ranges::stable_sort(order, [&](int64_t a, int64_t b) { return score(a) > score(b); });
+      std::ranges::stable_sort(order, [&](int64_t a, int64_t b) {
+        return score(a) > score(b) || (std::isnan(score(b)) && !std::isnan(score(a)));
+      });
       std::vector<int64_t> kept;
       for (int64_t box : order) {
-        if (kept.size() >= most || !(score(box) > least_score)) continue;
+        if (kept.size() >= most || !(takes_all || score(box) > least_score)) continue;
         if (std::ranges::any_of(kept, [&](int64_t k) { return overlap(batch, box, k) > iou; })) continue;
         kept.push_back(box);
         places.insert(places.end(), {batch, cls, box});

@@ -965,3 +965,21 @@ def names_that_read_as_formulas_of_no_dim():
 
 def lengths_of_one_formula():
     return dims_named([["s0 + 1", "s0"], ["s0 + 1", "s1"]], [(3, 5), (3, 2)], [node("Concat", ["x0", "x1"], ["y"], axis=1)])
+
+
+def boxes_whose_scores_are_minus_infinity(least=None):
+    """Without a threshold every box is a candidate; no score is above one of minus infinity."""
+    boxes = np.arange(5, dtype=np.float32).reshape(1, 5, 1) + np.float32([0, 0, 0.5, 0.5])
+    scores = np.float32([[[0.5, -np.inf, np.inf, -np.inf, 0.25]]])
+    names = ["b", "s", "most", "overlap"] + ([] if least is None else ["least"])
+    constants = {"most": ints(5), "overlap": np.float32([0.5])} | ({} if least is None else {"least": np.float32([least])})
+    return Recipe([node("NonMaxSuppression", names, ["y"])],
+                  {"b": (["n", "m", 4], boxes), "s": (["n", "c", "m"], scores)}, constants)
+
+
+def boxes_of_any_score_without_a_threshold():
+    return boxes_whose_scores_are_minus_infinity()
+
+
+def boxes_above_minus_infinity():
+    return boxes_whose_scores_are_minus_infinity(-np.inf)

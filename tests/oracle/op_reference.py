@@ -683,7 +683,7 @@ def non_max_suppression(c, x):
     boxes, scores = x[0].astype(np.float32), x[1].astype(np.float32)
     kinds = [onnx.TensorProto.FLOAT] * 2 + [onnx.TensorProto.INT64] + [onnx.TensorProto.FLOAT] * 2
     values = [boxes, scores, x[2].astype(np.int64), x[3].astype(np.float32), x[4].astype(np.float32)]
-    names = ["boxes", "scores", "most", "overlap", "least"]
+    names = ["boxes", "scores", "most", "overlap", "least"][: 5 if x[4].size else 4]
     graph = helper.make_graph(
         [helper.make_node("NonMaxSuppression", names, ["y"])], "one",
         [helper.make_tensor_value_info(n, k, v.shape) for n, k, v in zip(names, kinds, values)],

@@ -152,11 +152,16 @@ Outputs NonMaxSuppression(const NodeImporter& node) {
     INGOT_ASSIGN_OR_RETURN(boxes, Corners(node, boxes));
   }
   std::vector<Expr> args = {boxes, scores};
-  const double defaults[] = {0, 0, -std::numeric_limits<double>::infinity()};
-  for (size_t i = 0; i < 3; ++i) {
-    const DataType dtype = i == 0 ? DataType::Int(64) : DataType::Float(32);
-    INGOT_ASSIGN_OR_RETURN(Expr arg, node.HasInput(i + 2) ? node.Input(i + 2) : node.Scalar(defaults[i], dtype));
-    args.push_back(std::move(arg));
+  for (size_t i = 2; i < 5; ++i) {
+    if (node.HasInput(i)) {
+      INGOT_ASSIGN_OR_RETURN(Expr arg, node.Input(i));
+      args.push_back(std::move(arg));
+    } else if (i < 4) {
+      INGOT_ASSIGN_OR_RETURN(Expr zero, node.Scalar(0, i == 2 ? DataType::Int(64) : DataType::Float(32)));
+      args.push_back(std::move(zero));
+    } else {  // a threshold without elements is none
+      args.push_back(ir::Make<ir::ConstantNode>(ir::ConstantData::FromBytes(DataType::Float(32), {0}, {})));
+    }
   }
   INGOT_ASSIGN_OR_RETURN(std::vector<Expr> results,
                          DynamicShapeCall(node, "vision.all_class_non_max_suppression", std::move(args)));

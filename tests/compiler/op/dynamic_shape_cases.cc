@@ -74,6 +74,9 @@ void BoxCases(CaseBuilder& b) {
   add("by_score", box, score, limits(10, 0.5, 0.625));
   add("no_limit_given", box, score, limits(0, 0.5, 0));
   add("everything", box, score, limits(10, 1, -kInf));
+  const ReferenceTensor infinite = Of(kF32, {1, 1, 6}, {0.5, -kInf, -kInf, 1, kInf, -kInf});
+  add("by_minus_infinity", box, infinite, limits(10, 0.5, -kInf));
+  add("without_a_threshold", box, infinite, {Of(kI64, {1}, {10}), Of(kF32, {1}, {0.5}), Of(kF32, {0}, {})});
   add("equal_scores", box, Of(kF32, {1, 1, 6}, {1, 1, 1, 1, 1, 1}), limits(10, 0.5, 0));
   ReferenceTensor turned = box;  // the other two corners
   for (size_t i = 0; i < 6; ++i) std::swap(turned.floats[i * 4], turned.floats[i * 4 + 2]);
