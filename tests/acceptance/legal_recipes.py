@@ -983,3 +983,19 @@ def boxes_of_any_score_without_a_threshold():
 
 def boxes_above_minus_infinity():
     return boxes_whose_scores_are_minus_infinity(-np.inf)
+
+
+def groups_of_channels_of_unknown_number():
+    nodes = [node("GroupNormalization", ["x", "s", "b"], ["y"], num_groups=2)]
+    return Recipe(nodes, {"x": (["n", "c", "w"], normal(2, 6, 5))}, {"s": normal(2), "b": normal(2)}, opset=18)
+
+
+def loss_of_classes_of_unknown_number():
+    nodes = [node("SoftmaxCrossEntropyLoss", ["x", "t", "w"], ["y"], ignore_index=-1)]
+    inputs = {"x": (["n", "c", "w"], normal(3, 5, 2)), "t": (["n", "w"], np.int64([[0, -1], [4, 2], [-1, -1]]))}
+    return Recipe(nodes, inputs, {"w": np.abs(normal(5))})
+
+
+def likelihood_of_classes_of_unknown_number():
+    nodes = [node("NegativeLogLikelihoodLoss", ["x", "t"], ["y"], reduction="none")]
+    return Recipe(nodes, {"x": (["n", "c"], normal(3, 5)), "t": (["n"], np.int32([0, 2, 4]))})

@@ -2,28 +2,20 @@
 // of the target class is selected by comparing the target with every class, so that no index can be out of bounds.
 #include "compiler/importer/ops/families.h"
 
-#include <cstring>
-
+#include "compiler/importer/build.h"
 #include "compiler/importer/ops/util.h"
 
 namespace ingot::importer {
 namespace {
 
-constexpr int64_t kMaxClasses = int64_t{1} << 24;
-
-// Returns 0, 1, ... as a constant [1, count, 1, ...] of this rank.
-Result<Expr> Classes(const NodeImporter& node, int64_t count, size_t rank, DataType dtype) {
-  std::vector<int64_t> values(static_cast<size_t>(count));
-  for (int64_t i = 0; i < count; ++i) values[static_cast<size_t>(i)] = i;
-  std::vector<std::byte> bytes(values.size() * sizeof(int64_t));
-  if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
-  std::vector<int64_t> dims(rank, 1);
+// Returns 0, 1, ... of shape [1, count, 1, ...] of this rank.
+Result<Expr> Classes(const NodeImporter& node, const PrimExpr& count, size_t rank, DataType dtype) {
+  INGOT_ASSIGN_OR_RETURN(
+      const Expr classes,
+      node.Bind("arange", {Number(ir::Int64(0)), Number(count), Number(ir::Int64(1))}, {{"dtype", dtype}}));
+  std::vector<PrimExpr> dims(rank, ir::Int64(1));
   dims[1] = count;
-  const DataType int64 = DataType::Int(64);
-  const Expr classes =
-      ir::Make<ir::ConstantNode>(ir::ConstantData::FromBytes(int64, std::move(dims), std::move(bytes)));
-  if (dtype == int64) return classes;
-  return node.Bind("astype", {classes}, {{"dtype", dtype}});
+  return node.Bind("reshape", {classes, ShapeOf(dims)});
 }
 
 // Returns the loss of log likelihoods [n, classes, ...] (bound) for the target at input 1 and the weights at input 2.
@@ -33,12 +25,11 @@ Outputs Loss(const NodeImporter& node, const Expr& likelihood) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, 0));
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
   INGOT_ASSIGN_OR_RETURN(const std::string reduction, node.String("reduction", "mean"));
-  const std::optional<int64_t> count = dims.size() < 2 ? std::nullopt : ir::AsConstInt(dims[1]);
-  if (!count || *count > kMaxClasses) return node.Unsupported("an unknown number of classes");
+  if (dims.size() < 2) return node.Invalid("expected a rank of 2 or more, got " + std::to_string(dims.size()));
   const DataType dtype = *type->dtype;
 
   INGOT_ASSIGN_OR_RETURN(const Expr zero, node.Scalar(0, dtype));
-  INGOT_ASSIGN_OR_RETURN(const Expr classes, Classes(node, *count, dims.size(), *target_type->dtype));
+  INGOT_ASSIGN_OR_RETURN(const Expr classes, Classes(node, dims[1], dims.size(), *target_type->dtype));
   INGOT_ASSIGN_OR_RETURN(const Expr wanted, node.Bind("expand_dims", {target}, {{"axis", AttrValue::Ints({1})}}));
   INGOT_ASSIGN_OR_RETURN(Expr chosen, node.Bind("equal", {wanted, classes}));
   INGOT_ASSIGN_OR_RETURN(const int64_t ignored, node.Int("ignore_index", 0));

@@ -174,12 +174,9 @@ Outputs GroupNormalization(const NodeImporter& node) {
   for (size_t i : {1, 2}) {
     INGOT_ASSIGN_OR_RETURN(Expr param, node.Input(i));
     if (node.opset() < 21) {
-      const auto channels = ir::AsConstInt(in[1]);
-      if (!channels) return node.Unsupported("groups of a symbolic number of channels");
-      const PrimExpr count = ir::Int64(groups);
+      const PrimExpr count = ir::Int64(groups), each = op::SimplifyDim(ir::FloorDiv(in[1], count));
       INGOT_ASSIGN_OR_RETURN(param, node.Bind("reshape", {param, ShapeOf({count, ir::Int64(1)})}));
-      INGOT_ASSIGN_OR_RETURN(param,
-                             node.Bind("broadcast_to", {param, ShapeOf({count, ir::Int64(*channels / groups)})}));
+      INGOT_ASSIGN_OR_RETURN(param, node.Bind("broadcast_to", {param, ShapeOf({count, each})}));
       INGOT_ASSIGN_OR_RETURN(param, node.Bind("reshape", {param, ShapeOf({in[1]})}));
     }
     args.push_back(std::move(param));
