@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "compiler/schedule/likely_sizes.h"
 #include "compiler/schedule/rules/analysis.h"
 #include "compiler/schedule/rules/rules.h"
 #include "compiler/schedule/widen_indices.h"
@@ -163,6 +164,16 @@ Result<ScheduledFunction> ApplyDefaultSchedule(const ir::PrimFunc& function, con
 
 Result<ScheduledFunction> ApplySchedule(const ir::PrimFunc& function, const Target& target,
                                         std::span<const ScheduleRule> rules, const Chosen& chosen) {
+  if (const std::optional<ir::PrimFunc> likely = AtLikelySizes(function)) {
+    INGOT_ASSIGN_OR_RETURN(ScheduledFunction scheduled, ApplySchedule(*likely, target, rules, chosen));
+    const std::optional<ir::PrimFunc> wide = WidenIndices(function);
+    Result<Schedule> replayed = Replay(scheduled.trace, wide.value_or(function));
+    if (replayed.ok()) {
+      scheduled.function = replayed->function();
+      scheduled.trace = replayed->trace();
+      return scheduled;
+    }
+  }
   ScheduledFunction result;
   result.function = function;
   const auto runs_as_it_is = [&](const char* why) -> Result<ScheduledFunction> {

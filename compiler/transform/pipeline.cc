@@ -6,6 +6,7 @@
 #include "compiler/transform/legalize.h"
 #include "compiler/transform/pass.h"
 #include "compiler/transform/passes.h"
+#include "compiler/transform/share_depths.h"
 #include "runtime/suggest.h"
 
 namespace ingot::transform {
@@ -46,6 +47,7 @@ const std::vector<Pass>& DefaultPasses() {
       {"append_by_kernels", "where kernels run on a GPU, one of them appends to a cache", 0, AppendByKernels},
       {"eliminate_dead_code_after_fusion", "drop the tensor functions that fusion took over", 1, EliminateDeadCode},
       {"name_long_dims", "dims of tensor functions that are long formulas become symbols", 0, NameLongDims},
+      {"share_depths", "tensor functions that differ in the length of a sum alone become one", 1, ShareDepths},
   };
   return table;
 }
@@ -81,8 +83,8 @@ const std::vector<PipelineRow>& PipelineTable() {
       {"zero",
        "operators become tensor functions, fused; nothing is rewritten before (TVM's pipeline of this name)",
        {"normalize", "lambda_lift", "convert_to_dataflow", "keep_states", "legalize", "split_signed_scalars",
-        "annotate_fusion_class", "fold_constants", "fuse_ops", "fuse_tir", "read_caches_in_place",
-        "append_by_kernels", "eliminate_dead_code_after_fusion", "name_long_dims"}},
+        "annotate_fusion_class", "fold_constants", "fuse_ops", "fuse_tir", "read_caches_in_place", "append_by_kernels",
+        "eliminate_dead_code_after_fusion", "name_long_dims"}},
   };
   return table;
 }
