@@ -25,6 +25,7 @@ constexpr std::span<const OnnxOpRow> (*kFamilies[])() = {
     ElementwiseOnnxOps,    //
     FormOnnxOps,           //
     FusedOnnxOps,          //
+    GroupOnnxOps,          //
     HeadsOnnxOps,          //
     IndexingOnnxOps,       //
     LinearOnnxOps,         //

@@ -2,41 +2,11 @@
 results: tests/fuzz/generate_contrib.py. An LSTM of quantised weights: here, beside ONNX Runtime's own rounding.)
 
 usage: microsoft_ops.py BIN_DIR    exits 77 (skipped) without numpy, onnx and onnxruntime"""
-import pathlib
 import subprocess
-import sys
-import tempfile
 import unittest
 
-try:
-    import numpy as np
-    import onnx
-    import onnxruntime
-    from onnx import TensorProto, helper, numpy_helper
-except ImportError as error:
-    print("SKIP:", error)
-    sys.exit(77)
-
-onnxruntime.set_default_logger_severity(4)
-BIN = pathlib.Path(sys.argv.pop(1)).resolve()
-BAD_INPUT, UNSUPPORTED = 3, 8
-F32, U8, I32 = TensorProto.FLOAT, TensorProto.UINT8, TensorProto.INT32
-
-
-def model_of(op, inputs, outputs=("y",), constants=None, **attributes):
-    """A model of one node. inputs: (element type, dims) by name, in the node's order; "" leaves one out."""
-    infos = [helper.make_tensor_value_info(name, *kind) for name, kind in inputs.items() if kind is not None]
-    names = [name if kind is not None or name in (constants or {}) else "" for name, kind in inputs.items()]
-    node = helper.make_node(op, names, list(outputs), domain="com.microsoft", name="n", **attributes)
-    graph = helper.make_graph([node], "one", infos, [onnx.ValueInfoProto(name=name) for name in outputs if name],
-                              [numpy_helper.from_array(array, name) for name, array in (constants or {}).items()])
-    return helper.make_model(graph, ir_version=9,
-                             opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)])
-
-
-def matrix(*dims):
-    return F32, list(dims)
-
+from microsoft_models import (BAD_INPUT, BIN, F32, I32, U8, Compiled, TensorProto, by_onnx_runtime, free, helper, matrix,
+                              model_of, normal, np, numpy_helper, onnx, onnxruntime)
 
 HEADS = {"q": matrix("B", "S", 8), "k": matrix("B", "S", 8), "v": matrix("B", "S", 8)}
 CACHE = {"pk": None, "pv": None, "l": (I32, ["B"]), "t": (I32, [1])}
@@ -66,7 +36,13 @@ REFUSED = [
         is_packed_batching=1)),
     *((f'the attribute "{name}"', lambda name=name: model_of(
         "GroupQueryAttention", HEADS | CACHE, num_heads=1, kv_num_heads=1, **{name: 1}))
-      for name in ("causal", "kv_cache_bit_width", "qk_output", "sliding_window_cache")),
+      for name in ("kv_cache_bit_width", "no_such_thing")),
+    ("sliding_window_cache of 1", lambda: model_of("GroupQueryAttention", HEADS | CACHE, num_heads=1, kv_num_heads=1,
+                                                   sliding_window_cache=1)),
+    ('k_quant_type "PER_TENSOR"', lambda: model_of("GroupQueryAttention", HEADS | CACHE, num_heads=1, kv_num_heads=1,
+                                                   k_quant_type="PER_TENSOR")),
+    ("the output output_qk", lambda: model_of("GroupQueryAttention", HEADS | CACHE, ["y", "", "", "qk"], num_heads=1,
+                                              kv_num_heads=1)),
     ("the input query_seqlens", lambda: model_of("GroupQueryAttention", HEADS | CACHE | {
         n: None for n in ("cos", "sin", "pos", "bias", "sink", "ks", "vs", "qn", "kn")} | {"n": (I32, ["B"])},
         num_heads=1, kv_num_heads=1)),
@@ -81,20 +57,11 @@ REFUSED = [
 ]
 
 
-def normal(seed, *dims):
-    return np.random.default_rng(seed).standard_normal(dims).astype(np.float32)
-
-
 # Masks of two sequences of four keys, by what they say: where keys end; where they end and begin; the ends, and more;
 # which keys count; which of them count for a query.
 MASKS = {"ends": [4, 3], "ends and beginnings": [4, 3, 1, 0], "ends and more": [4, 3, 0, 4, 7, 0, 4, 7],
          "keys": [[1, 1, 1, 1], [0, 1, 1, 0]], "numbers of keys": [[2, 1, -1, 0], [0, 1, 1, 3]],
          "queries and keys": [[[1, 0, 0, 1], [0, 1, 1, 1], [1, 1, 1, 1], [1, 1, 1, 0]]] * 2}
-
-
-def free(name, array, is_free=True):
-    """An input whose first axis is free."""
-    return F32 if array.dtype == np.float32 else I32, [name if is_free else array.shape[0], *array.shape[1:]]
 
 
 def attention_with(mask):
@@ -111,7 +78,17 @@ def heads_with(mask):
                     num_heads=2), given
 
 
-def groups_with(sink=False, past=0, length=5, bias=False, **attributes):
+def heads_first(bias=False, mask=False):
+    """Keys and values [batch, heads, keys, depth], as a cache has them: a bias is that of the queries."""
+    given = {"q": normal(1, 2, 4, 16), "k": normal(2, 2, 2, 5, 8), "v": normal(3, 2, 2, 5, 8)}
+    constants = {"b": normal(4, 48)} if bias else {}
+    if mask:
+        given["m"] = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]], np.int32)
+    inputs = {n: free("B", given[n]) if n in given else None for n in "qkvbm"}
+    return model_of("MultiHeadAttention", inputs, constants=constants, num_heads=2), given
+
+
+def groups_with(sink=False, past=0, length=5, bias=False, scores=None, **attributes):
     """Four heads of two keys each, with a past, a score of their own for no key, and what is added to the scores."""
     rng = np.random.default_rng(past)
     given = {n: rng.standard_normal([2, length, h * 8]).astype(np.float32) for n, h in (("q", 4), ("k", 2), ("v", 2))}
@@ -123,7 +100,10 @@ def groups_with(sink=False, past=0, length=5, bias=False, **attributes):
     constants = {"t": np.array(past + length, np.int32)} | ({"s": normal(5, 4)} if sink else {})
     order = ["q", "k", "v", "pk", "pv", "l", "t", "c", "d", "p", "e", "s"]
     inputs = {n: free("B", given[n], len(given[n]) == 2) if n in given else None for n in order}
-    return model_of("GroupQueryAttention", inputs, ["y", "kk", "vv"], constants, num_heads=4, kv_num_heads=2,
+    outputs = ["y", "kk", "vv"]
+    if scores is not None:
+        outputs, attributes = [*outputs, "qk"], attributes | {"qk_output": scores}
+    return model_of("GroupQueryAttention", inputs, outputs, constants, num_heads=4, kv_num_heads=2,
                     **attributes), given
 
 
@@ -177,7 +157,11 @@ SAME = [
     *((f"GroupQueryAttention {form} {how}", lambda form=form, how=how: groups_with(**form, **how))
       for form in ({}, {"past": 6, "length": 1})
       for how in ({"local_window_size": 1}, {"local_window_size": 3}, {"smooth_softmax": 1}, {"sink": True},
-                  {"sink": True, "local_window_size": 2, "softcap": 2.0, "bias": True}, {"bias": True})),
+                  {"sink": True, "local_window_size": 2, "softcap": 2.0, "bias": True}, {"bias": True}, {"causal": 0},
+                  {"scores": 1, "scale": 0.25}, {"scores": 2, "softcap": 2.0}, {"scores": 1, "bias": True},
+                  {"scores": 2, "local_window_size": 2, "bias": True})),
+    *((f"MultiHeadAttention of a cache {form}", lambda form=form: heads_first(**form))
+      for form in ({}, {"bias": True}, {"mask": True}, {"bias": True, "mask": True})),
     ("MaxRoiPool", boxes),
     *((f"GatherBlockQuantized of {dtype}{' with zero points' * zeros}",
        lambda dtype=dtype, zeros=zeros: gathered_blocks(dtype, zeros))
@@ -186,50 +170,65 @@ SAME = [
 ]
 
 
-class MicrosoftOps(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-
-    def compile(self, model):
-        onnx.save(model, self.folder / "model.onnx")
-        return subprocess.run([BIN / "vm-compile", self.folder / "model.onnx", "-o", self.folder / "model.ingot"],
-                              capture_output=True, text=True, timeout=120)
-
+class MicrosoftOps(Compiled):
     def test_what_is_not_supported_is_refused_by_name(self):
         for text, model in REFUSED:
             with self.subTest(text):
-                made = self.compile(model())
-                self.assertEqual(made.returncode, UNSUPPORTED, made.stderr)
-                self.assertIn(text, made.stderr)
+                self.assert_refused(text, model())
 
     def test_windows_without_axes_are_refused(self):
         for dims in ([4], [2, 3]):
-            made = self.compile(model_of("QLinearAveragePool", {
+            self.assert_refused(f"rank {len(dims)}", model_of("QLinearAveragePool", {
                 "x": (U8, dims), "s": (F32, []), "z": (U8, []), "t": (F32, []), "u": (U8, [])}, kernel_shape=[2],
-                ceil_mode=1, count_include_pad=1))
-            self.assertEqual(made.returncode, BAD_INPUT, made.stderr)
-            self.assertIn(f"rank {len(dims)}", made.stderr)
-
-    def run_model(self, model, given):
-        made = self.compile(model)
-        self.assertEqual(made.returncode, 0, made.stderr)
-        np.savez(self.folder / "in.npz", **given)
-        ran = subprocess.run([BIN / "vm-run", self.folder / "model.ingot", self.folder / "in.npz", "--output",
-                              f"@{self.folder / 'out.npz'}"], capture_output=True, text=True, timeout=60)
-        self.assertEqual(ran.returncode, 0, ran.stderr)
-        return np.load(self.folder / "out.npz")
+                ceil_mode=1, count_include_pad=1), BAD_INPUT)
 
     def test_forms_are_what_onnx_runtime_gives(self):
         for name, make in SAME:
             with self.subTest(name):
-                model, given = make()
-                session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-                got = self.run_model(model, given)
-                for output, expected in zip(session.get_outputs(), session.run(None, given)):
-                    np.testing.assert_allclose(got[output.name], expected, rtol=1e-4, atol=1e-5,
-                                               err_msg=name)
+                self.assert_same(*make(), name)
+
+    def test_what_a_mask_says_may_be_told_when_the_model_runs(self):
+        for name in ("ends", "ends and beginnings", "ends and more"):
+            with self.subTest(name):
+                model, given = attention_with(MASKS[name])
+                expected = by_onnx_runtime(model, given)
+                for value, dims in zip(model.graph.input, (["B", 4, 6], ["M"])):
+                    for dim, text in zip(value.type.tensor_type.shape.dim, dims):
+                        if isinstance(text, str):
+                            dim.dim_param = text
+                self.assert_same(model, given, name, expected)
+        model.graph.input[1].type.tensor_type.shape.dim[0].dim_param = "M"
+        self.assertEqual(self.compile(model).returncode, 0)
+        np.savez(self.folder / "in.npz", **given | {"m": np.array([4, 3, 1], np.int32)})
+        ran = subprocess.run([BIN / "vm-run", self.folder / "model.ingot", self.folder / "in.npz"], capture_output=True)
+        self.assertNotEqual(ran.returncode, 0)
+
+    def test_prompts_of_unlike_lengths(self):
+        """What stands behind the end of a sequence is seen by nothing before it."""
+        for attributes in ({}, {"local_window_size": 2, "smooth_softmax": 1}):
+            model, given = groups_with(**attributes)
+            given["l"] = np.array([4, 1], np.int32)
+            expected, got = by_onnx_runtime(model, given), self.run_model(model, given)
+            for sequence, length in enumerate(given["l"] + 1):
+                np.testing.assert_allclose(got["y"][sequence, :length], expected["y"][sequence, :length], 1e-4, 1e-5)
+                for name in ("kk", "vv"):
+                    np.testing.assert_allclose(got[name][sequence, :, :length], expected[name][sequence, :, :length])
+
+    def test_norms_of_heads(self):
+        """ONNX Runtime has them on GPUs alone: the same as operands that are normalised before."""
+        model, given = groups_with(past=3, length=1)
+        weights = {"qn": normal(7, 8), "kn": normal(8, 8)}
+        epsilons = {"qk_norm_epsilon": 0.01, "k_norm_epsilon": 0.1}
+        def normalised(x, weight, epsilon):
+            heads = x.reshape(*x.shape[:2], -1, 8)
+            return (heads / np.sqrt((heads ** 2).mean(-1, keepdims=True) + epsilon) * weight).reshape(x.shape)
+        before = given | {"q": normalised(given["q"], weights["qn"], 0.01), "k": normalised(given["k"], weights["kn"], 0.1)}
+        expected = by_onnx_runtime(model, before)
+        node = model.graph.node[0]
+        node.input.extend([""] * (14 - len(node.input)) + ["qn", "kn"])
+        node.attribute.extend(helper.make_attribute(name, value) for name, value in epsilons.items())
+        model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in weights.items())
+        self.assert_same(model, given, "norms", expected)
 
     def test_operands_of_heads_in_one_tensor(self):
         """ONNX Runtime has them on GPUs alone: the same as three operands."""

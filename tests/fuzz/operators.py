@@ -29,8 +29,9 @@ NOT_GENERATED = {**dict.fromkeys(["Bernoulli", "Multinomial", "RandomNormal", "R
 POWERS = "of casts to powers of two alone (tests/acceptance/packed_elements.py)"
 REFUSED = "refused by name (tests/acceptance/microsoft_ops.py)"
 SHARED = {"do_rotary": REFUSED, "past_present_share_buffer": REFUSED}
-KINDS_OF_CACHES = ("causal", "k_norm_epsilon", "k_quant_type", "kv_cache_bit_width", "q_norm_epsilon",
-                   "qk_norm_epsilon", "qk_output", "sliding_window_cache", "v_quant_type")
+KINDS_OF_CACHES = ("k_quant_type", "kv_cache_bit_width", "sliding_window_cache", "v_quant_type")
+BY_HAND = "in tests/acceptance/microsoft_ops.py"
+FORMS_OF_GROUPS = ("causal", "k_norm_epsilon", "q_norm_epsilon", "qk_norm_epsilon", "qk_output")
 ATTRIBUTES_NOT_GENERATED = {
     "Cast": {"round_mode": POWERS}, "CastLike": {"round_mode": POWERS},
     "Constant": {"value_string": STRINGS, "value_strings": STRINGS,
@@ -39,7 +40,8 @@ ATTRIBUTES_NOT_GENERATED = {
     "Range": {"stash_type": "of float16 and bfloat16 alone"},
     "Optional": {"type": "an optional value without an element is no tensor of vm-run"},
     "com.microsoft.Attention": SHARED | {"rotary_embedding_dim": REFUSED},
-    "com.microsoft.GroupQueryAttention": dict.fromkeys(KINDS_OF_CACHES, REFUSED),
+    "com.microsoft.GroupQueryAttention": dict.fromkeys(KINDS_OF_CACHES, REFUSED) | dict.fromkeys(
+        FORMS_OF_GROUPS, BY_HAND),
     "com.microsoft.LinearAttention": {"state_window": REFUSED},
     "com.microsoft.MatMulNBits": {"weight_prepacked": REFUSED},
     "com.microsoft.QAttention": SHARED,

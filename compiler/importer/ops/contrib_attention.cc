@@ -1,17 +1,14 @@
 // com.microsoft's attention, which ONNX Runtime's optimisers and its generative models write: ONNX's Attention of operands
 // that are joined, have biases, or are rotated first, and of masks that are numbers of words or flags.
+#include "compiler/importer/ops/contrib_attention.h"
+
 #include "compiler/importer/build.h"
 #include "compiler/importer/ops/attention_mask.h"
-#include "compiler/importer/ops/contrib.h"
 #include "compiler/importer/ops/families.h"
 #include "compiler/op/infer.h"
 
 namespace ingot::importer {
-namespace {
 
-const DataType kIndex = DataType::Int(64);
-
-// Returns parts of these lengths of the last axis of x.
 Result<std::vector<Expr>> SplitAt(const NodeImporter& node, const Expr& x, const std::vector<int64_t>& lengths) {
   const int64_t axis = std::ssize(DimsOf(x)) - 1;
   ir::AttrList places;
@@ -26,6 +23,21 @@ Result<std::vector<Expr>> SplitAt(const NodeImporter& node, const Expr& x, const
   for (Expr& part : parts) part = node.BindValue(part, "part");
   return parts;
 }
+
+Result<Expr> JoinedPast(const NodeImporter& node, Expr x, int64_t heads, const Expr& past) {
+  if (DimsOf(x).size() == 3) {
+    const std::vector<PrimExpr> dims = DimsOf(x);
+    const auto width = ir::AsConstInt(dims[2]);
+    if (!width || *width % heads != 0) return node.Unsupported("heads of unknown depth");
+    INGOT_ASSIGN_OR_RETURN(
+        x, node.Bind("reshape", {x, ShapeOf({dims[0], dims[1], ir::Int64(heads), ir::Int64(*width / heads)})}));
+    INGOT_ASSIGN_OR_RETURN(x, Permuted(node, x, {0, 2, 1, 3}));
+  }
+  if (past == nullptr) return x;
+  return node.Bind("concat", {TupleOf({past, x})}, {{"axis", int64_t{2}}});
+}
+
+namespace {
 
 // Returns 0 where a flag is set, and `hidden` elsewhere.
 Result<Expr> HiddenUnless(const NodeImporter& node, Expr flags, double hidden, DataType dtype) {
@@ -43,21 +55,42 @@ Result<Expr> PartOf(const NodeImporter& node, const Expr& x, int64_t along, int6
 }
 
 // Returns which keys count, [batch, 1, 1, keys], by where those of each sequence end: [batch]; by the ends and behind
-// them the beginnings: [2 * batch]; or by the ends, behind which more stands: [3 * batch + 2].
+// them the beginnings: [2 * batch]; or by the ends, behind which more stands: [3 * batch + 2]. Which of these it is is
+// asked when the model runs where the lengths do not say it.
 Result<Expr> KeysOfSpans(const NodeImporter& node, const Expr& mask, const PrimExpr& batch, const PrimExpr& num_keys) {
-  const PrimExpr one = ir::Int64(1), given = DimsOf(mask)[0];
-  INGOT_ASSIGN_OR_RETURN(const Expr places, node.Bind("arange", {Number(ir::Int64(0)), Number(num_keys), Number(one)},
-                                                      {{"dtype", DTypeOf(mask)}}));
+  const DataType dtype = DTypeOf(mask);
+  const PrimExpr one = ir::Int64(1), zero = ir::Int64(0), given = DimsOf(mask)[0];
+  const PrimExpr twice = op::SimplifyDim(batch * 2), more = op::SimplifyDim(batch * 3 + 2);
+  INGOT_ASSIGN_OR_RETURN(const Expr places,
+                         node.Bind("arange", {Number(zero), Number(num_keys), Number(one)}, {{"dtype", dtype}}));
   const auto compared = [&](const char* row, const Expr& bounds) -> Result<Expr> {
     INGOT_ASSIGN_OR_RETURN(const Expr apart, node.Bind("reshape", {bounds, ShapeOf({batch, one, one, one})}));
     return node.Bind(row, {places, apart});
   };
-  const bool has_starts = op::DimsEqual(given, batch * 2), has_more = op::DimsEqual(given, batch * 3 + 2);
-  if (!has_starts && !has_more) return compared("less", WithDims(node, mask, {batch}));
-  INGOT_ASSIGN_OR_RETURN(const Expr ends, PartOf(node, mask, 0, 0, batch));
-  INGOT_ASSIGN_OR_RETURN(const Expr before, compared("less", ends));
-  if (!has_starts) return before;
-  INGOT_ASSIGN_OR_RETURN(const Expr starts, PartOf(node, mask, 0, 1, batch));
+  const bool has_starts = op::DimsEqual(given, twice), has_more = op::DimsEqual(given, more);
+  const bool is_known = has_starts || has_more || (ir::AsConstInt(given) && ir::AsConstInt(batch));
+  if (op::DimsEqual(given, batch) || (is_known && !has_starts && !has_more)) {
+    return compared("less", WithDims(node, mask, {batch}));
+  }
+  if (!is_known) {
+    const PrimExpr fits = ir::Or(ir::Or(ir::Equal(given, batch), ir::Equal(given, twice)), ir::Equal(given, more));
+    node.Match(ShapeOf({ir::Select(fits, one, zero)}), ir::Make<ir::ShapeTypeNode>(std::vector<PrimExpr>{one}));
+  }
+  INGOT_ASSIGN_OR_RETURN(Expr ends, PartOf(node, mask, 0, 0, batch));
+  INGOT_ASSIGN_OR_RETURN(const Expr before, compared("less", WithDims(node, std::move(ends), {batch})));
+  if (has_more) return before;
+  // Where there are no beginnings, 0 is one.
+  const PrimExpr begin = has_starts ? batch : op::SimplifyDim(ir::Select(ir::Equal(given, twice), batch, zero));
+  const std::vector<PrimExpr> axis = {zero}, from = {begin}, to = {op::SimplifyDim(begin + batch)};
+  INGOT_ASSIGN_OR_RETURN(Expr starts,
+                         node.Bind("strided_slice", {mask, PrimTuple(axis), PrimTuple(from), PrimTuple(to)}));
+  starts = WithDims(node, std::move(starts), {batch});
+  if (!has_starts) {
+    INGOT_ASSIGN_OR_RETURN(Expr factor,
+                           node.Bind("shape_to_tensor", {ShapeOf({ir::Select(ir::Equal(given, twice), one, zero)})}));
+    INGOT_ASSIGN_OR_RETURN(factor, CastTo(node, std::move(factor), dtype));
+    INGOT_ASSIGN_OR_RETURN(starts, node.Bind("multiply", {starts, factor}));
+  }
   INGOT_ASSIGN_OR_RETURN(const Expr behind, compared("greater_equal", starts));
   return node.Bind("logical_and", {before, behind});
 }
@@ -85,31 +118,6 @@ Result<Expr> KeyMask(const NodeImporter& node, size_t input, const PrimExpr& bat
     INGOT_ASSIGN_OR_RETURN(mask, node.Bind("greater", {mask, zero}));
   }
   return HiddenUnless(node, std::move(mask), hidden, dtype);
-}
-
-// What is passed on to ONNX's Attention.
-struct HeadsCall {
-  Expr query, key, value;  // [batch, sequence, heads * depth], or keys and values [batch, heads, sequence, depth]
-  int64_t query_heads = 0, key_heads = 0;
-  size_t mask = 0, bias = 0;  // inputs; 0: there is none
-  Expr past_key, past_value;
-  bool is_causal = false;
-  int64_t left = -1;  // keys up to this distance before a query are seen; -1: all
-  Expr sink;          // [heads]: the score of one more key, whose value is 0; null: there is none
-};
-
-// Returns keys or values of a past and of the call as [batch, heads, sequence, depth].
-Result<Expr> JoinedPast(const NodeImporter& node, Expr x, int64_t heads, const Expr& past) {
-  if (DimsOf(x).size() == 3) {
-    const std::vector<PrimExpr> dims = DimsOf(x);
-    const auto width = ir::AsConstInt(dims[2]);
-    if (!width || *width % heads != 0) return node.Unsupported("heads of unknown depth");
-    INGOT_ASSIGN_OR_RETURN(
-        x, node.Bind("reshape", {x, ShapeOf({dims[0], dims[1], ir::Int64(heads), ir::Int64(*width / heads)})}));
-    INGOT_ASSIGN_OR_RETURN(x, Permuted(node, x, {0, 2, 1, 3}));
-  }
-  if (past == nullptr) return x;
-  return node.Bind("concat", {TupleOf({past, x})}, {{"axis", int64_t{2}}});
 }
 
 // Attention with a sink: one more key of zeros, whose score is the sink's, and a mask that says which others are seen.
@@ -153,7 +161,8 @@ Result<std::vector<Expr>> AttendWithSink(const NodeImporter& node, const HeadsCa
   return std::vector<Expr>{std::move(y), key, value};
 }
 
-// Returns the output, and the keys and values of past and present.
+}  // namespace
+
 Result<std::vector<Expr>> AttendTo(const NodeImporter& node, const HeadsCall& call, bool wants_present) {
   const DataType dtype = DTypeOf(call.query);
   PrimExpr num_keys = DimsOf(call.key)[DimsOf(call.key).size() == 4 ? 2 : 1];
@@ -192,11 +201,12 @@ Result<int64_t> CheckedHeads(const NodeImporter& node, const char* name) {
   return heads;
 }
 
-// Unsupported unless the attribute has the value that stands for nothing special.
 Status RefuseUnless(const NodeImporter& node, const char* name, int64_t value) {
   INGOT_ASSIGN_OR_RETURN(const int64_t given, node.Int(name, value));
   return given == value ? Status() : node.Unsupported(std::string(name) + " of " + std::to_string(given));
 }
+
+namespace {
 
 // ---- Attention and QAttention: one product of the input gives queries, keys and values
 
@@ -336,18 +346,19 @@ Outputs MultiHeadAttention(const NodeImporter& node) {
   call.bias = 5;
   INGOT_ASSIGN_OR_RETURN(const int64_t causal, node.Int("unidirectional", 0));
   call.is_causal = causal != 0;
-  if (node.HasInput(4) && DimsOf(in[1]).size() == 4) return node.Unsupported("a mask beside keys of rank 4");
   if (node.HasInput(3)) {
     INGOT_ASSIGN_OR_RETURN(const Expr bias, node.Input(3));
     INGOT_RETURN_IF_ERROR(StaticRankDims(node, 3).status());
     std::vector<int64_t> lengths;
     for (const Expr& operand : in) {
-      const auto width = ir::AsConstInt(DimsOf(operand).back());
-      if (!width || DimsOf(operand).size() != 3) return node.Unsupported("a bias of operands of this form");
+      const std::vector<PrimExpr>& dims = DimsOf(operand);
+      const auto width = ir::AsConstInt(dims.size() == 4 ? op::SimplifyDim(dims[1] * dims[3]) : dims.back());
+      if (!width) return node.Unsupported("a bias of a symbolic number of elements");
       lengths.push_back(*width);
     }
     INGOT_ASSIGN_OR_RETURN(const std::vector<Expr> parts, SplitAt(node, bias, lengths));
     for (size_t i : {0, 1, 2}) {
+      if (DimsOf(in[i]).size() == 4) continue;  // keys and values that have theirs
       INGOT_ASSIGN_OR_RETURN(in[i], node.Bind("add", {in[i], parts[i]}));
     }
   }
@@ -362,147 +373,10 @@ Outputs MultiHeadAttention(const NodeImporter& node) {
   return AttendTo(node, call, WantsOutput(node, 1) || WantsOutput(node, 2));
 }
 
-// ---- rotations
-
-// Returns the positions of all queries [batch, sequence]: those of an input, or numbers from the first one on.
-Result<Expr> PositionsFrom(const NodeImporter& node, const Expr& first, const PrimExpr& batch, const PrimExpr& length) {
-  INGOT_ASSIGN_OR_RETURN(Expr places, node.Bind("arange", {Number(ir::Int64(0)), Number(length), Number(ir::Int64(1))},
-                                                {{"dtype", kIndex}}));
-  INGOT_ASSIGN_OR_RETURN(places, node.Bind("add", {places, first}));
-  return node.Bind("broadcast_to", {places, ShapeOf({batch, length})});
-}
-
-// Inputs: the data, the positions (or the first one), and the cosines and sines of positions.
-Outputs MsRotaryEmbedding(const NodeImporter& node) {
-  INGOT_RETURN_IF_ERROR(
-      CheckAttributes(node, {"interleaved", "is_packed_batching", "num_heads", "rotary_embedding_dim", "scale"}));
-  INGOT_RETURN_IF_ERROR(RefuseUnless(node, "is_packed_batching", 0));
-  INGOT_ASSIGN_OR_RETURN(const double scale, node.Float("scale", 1));
-  if (scale != 1) return node.Unsupported("a scale");
-  INGOT_ASSIGN_OR_RETURN(const Expr x, node.Input(0));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, 0));
-  if (dims.size() != 3 && dims.size() != 4) return node.Invalid("expected a rank of 3 or 4");
-  INGOT_ASSIGN_OR_RETURN(Expr positions, node.Input(1));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> given, StaticRankDims(node, 1));
-  const PrimExpr& length = dims[dims.size() - 2];
-  if (given.size() == 1) {
-    positions = WithDims(node, std::move(positions), {ir::Int64(1)});
-    INGOT_ASSIGN_OR_RETURN(positions, CastTo(node, std::move(positions), kIndex));
-    INGOT_ASSIGN_OR_RETURN(positions, PositionsFrom(node, positions, dims[0], length));
-  }
-  INGOT_ASSIGN_OR_RETURN(const Expr cosine, node.Input(2));
-  INGOT_ASSIGN_OR_RETURN(const Expr sine, node.Input(3));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> cache, StaticRankDims(node, 2));
-  INGOT_ASSIGN_OR_RETURN(int64_t heads, node.Int("num_heads", 0));
-  if (heads == 0 && dims.size() == 3) {  // the cache is as long as half a head
-    const auto width = ir::AsConstInt(dims[2]), half = ir::AsConstInt(cache.back());
-    if (!width || !half || *half < 1) return node.Unsupported("a number of heads that is symbolic");
-    heads = *width / (2 * *half);
-  }
-  Attributes attributes = Copied(node, {"interleaved", "rotary_embedding_dim"});
-  attributes.push_back(AttributeOf("num_heads", heads));
-  return One(Apply(node, "RotaryEmbedding", {x, cosine, sine, positions}, std::move(attributes)));
-}
-
-// ---- GroupQueryAttention
-
-// Checks that every sequence of the batch has as many keys as there are: seqlens_k counts all but the last one.
-Status MatchLengths(const NodeImporter& node, const PrimExpr& num_keys) {
-  INGOT_ASSIGN_OR_RETURN(Expr lengths, node.Input(5));
-  INGOT_RETURN_IF_ERROR(StaticRankDims(node, 5).status());
-  INGOT_ASSIGN_OR_RETURN(lengths, CastTo(node, std::move(lengths), kIndex));
-  INGOT_ASSIGN_OR_RETURN(const Expr one, node.Scalar(1, kIndex));
-  INGOT_ASSIGN_OR_RETURN(lengths, node.Bind("add", {lengths, one}));
-  for (const char* row : {"min", "max"}) {
-    INGOT_ASSIGN_OR_RETURN(Expr extreme, node.Bind(row, {lengths}));
-    INGOT_ASSIGN_OR_RETURN(extreme, node.Bind("reshape", {extreme, ShapeOf({ir::Int64(1)})}));
-    INGOT_ASSIGN_OR_RETURN(const Expr length, node.Bind("tensor_to_shape", {extreme}));
-    node.Match(length, ir::Make<ir::ShapeTypeNode>(std::vector<PrimExpr>{num_keys}));
-  }
-  return Status();
-}
-
-// Rotates the heads of x by the positions from the past's length on, or by those that are given.
-Result<Expr> Rotated(const NodeImporter& node, const Expr& x, int64_t heads, const PrimExpr& past) {
-  INGOT_ASSIGN_OR_RETURN(const Expr cosine, node.Input(7));
-  INGOT_ASSIGN_OR_RETURN(const Expr sine, node.Input(8));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> cache, StaticRankDims(node, 7));
-  const auto half = cache.size() == 2 ? ir::AsConstInt(cache[1]) : std::nullopt;
-  if (!half) return node.Unsupported("a cache of unknown width");
-  INGOT_ASSIGN_OR_RETURN(Expr positions, InputOrNull(node, 9));
-  if (positions == nullptr) {
-    INGOT_ASSIGN_OR_RETURN(const Expr first, node.Bind("shape_to_tensor", {ShapeOf({past})}));
-    INGOT_ASSIGN_OR_RETURN(positions, PositionsFrom(node, first, DimsOf(x)[0], DimsOf(x)[1]));
-  }
-  INGOT_ASSIGN_OR_RETURN(const int64_t interleaved, node.Int("rotary_interleaved", 0));
-  return Apply(node, "RotaryEmbedding", {x, cosine, sine, positions},
-               {AttributeOf("num_heads", heads), AttributeOf("interleaved", interleaved),
-                AttributeOf("rotary_embedding_dim", int64_t{2} * *half)});
-}
-
-// Inputs: queries (or all operands), keys, values, their past, the lengths of the sequences, the caches of rotations, the
-// positions, and what is added to the scores. All sequences of a batch are as long as the data.
-Outputs GroupQueryAttention(const NodeImporter& node) {
-  INGOT_RETURN_IF_ERROR(CheckAttributes(node, {"do_rotary", "kv_num_heads", "local_window_size", "num_heads",
-                                               "rotary_interleaved", "scale", "smooth_softmax", "softcap"}));
-  constexpr const char* kRefused[] = {"k_scale", "v_scale", "q_norm_weight", "k_norm_weight", "query_seqlens"};
-  for (size_t i = 0; i < std::size(kRefused); ++i) INGOT_RETURN_IF_ERROR(RefuseInput(node, 12 + i, kRefused[i]));
-  INGOT_RETURN_IF_ERROR(RefuseOutput(node, 3, "output_qk"));
-  HeadsCall call;
-  INGOT_ASSIGN_OR_RETURN(call.query_heads, CheckedHeads(node, "num_heads"));
-  INGOT_ASSIGN_OR_RETURN(call.key_heads, CheckedHeads(node, "kv_num_heads"));
-  call.bias = 10;
-  call.is_causal = true;
-  INGOT_ASSIGN_OR_RETURN(const int64_t window, node.Int("local_window_size", -1));
-  if (window < -1 || window == 0) return node.Invalid("local_window_size is " + std::to_string(window));
-  call.left = window == -1 ? -1 : window - 1;  // a query itself is one of its window
-  INGOT_ASSIGN_OR_RETURN(const int64_t is_smooth, node.Int("smooth_softmax", 0));
-  INGOT_ASSIGN_OR_RETURN(call.query, node.Input(0));
-  INGOT_ASSIGN_OR_RETURN(call.sink, InputOrNull(node, 11));
-  if (call.sink != nullptr) INGOT_RETURN_IF_ERROR(StaticRankDims(node, 11).status());
-  if (call.sink == nullptr && is_smooth == 1) {
-    INGOT_ASSIGN_OR_RETURN(
-        call.sink, node.Bind("zeros", {ShapeOf({ir::Int64(call.query_heads)})}, {{"dtype", DTypeOf(call.query)}}));
-  }
-  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, 0));
-  if (dims.size() != 3) return node.Invalid("expected queries of rank 3");
-  if (node.HasInput(1)) {
-    INGOT_ASSIGN_OR_RETURN(call.key, node.Input(1));
-    INGOT_ASSIGN_OR_RETURN(call.value, node.Input(2));
-  } else {
-    const auto width = ir::AsConstInt(dims[2]);
-    if (!width) return node.Unsupported("a hidden size that is symbolic");
-    const int64_t depth = *width / (call.query_heads + 2 * call.key_heads);
-    INGOT_ASSIGN_OR_RETURN(
-        const std::vector<Expr> parts,
-        SplitAt(node, call.query, {call.query_heads * depth, call.key_heads * depth, call.key_heads * depth}));
-    call.query = parts[0];
-    call.key = parts[1];
-    call.value = parts[2];
-  }
-  INGOT_ASSIGN_OR_RETURN(call.past_key, InputOrNull(node, 3));
-  INGOT_ASSIGN_OR_RETURN(call.past_value, InputOrNull(node, 4));
-  PrimExpr past = ir::Int64(0);
-  if (call.past_key != nullptr) {
-    INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> room, StaticRankDims(node, 3));
-    if (room.size() != 4) return node.Invalid("expected a past of rank 4");
-    past = room[2];
-  }
-  INGOT_RETURN_IF_ERROR(MatchLengths(node, op::SimplifyDim(past + dims[1])));
-  INGOT_ASSIGN_OR_RETURN(const int64_t rotates, node.Int("do_rotary", 0));
-  if (rotates != 0) {
-    INGOT_ASSIGN_OR_RETURN(call.query, Rotated(node, call.query, call.query_heads, past));
-    INGOT_ASSIGN_OR_RETURN(call.key, Rotated(node, call.key, call.key_heads, past));
-  }
-  return AttendTo(node, call, WantsOutput(node, 1) || WantsOutput(node, 2));
-}
-
 constexpr OnnxOpRow kHeadsRows[] = {
     {"Attention", nullptr, MsAttention, kMicrosoft},
-    {"GroupQueryAttention", nullptr, GroupQueryAttention, kMicrosoft},
     {"MultiHeadAttention", nullptr, MultiHeadAttention, kMicrosoft},
     {"QAttention", nullptr, QAttention, kMicrosoft},
-    {"RotaryEmbedding", nullptr, MsRotaryEmbedding, kMicrosoft},
 };
 
 }  // namespace

@@ -116,6 +116,7 @@ Result<Expr> ConvActivated(const NodeImporter& node, const Expr& x) {
     return node.Bind("clip", {x, ir::Make<ir::PrimValueNode>(ir::FloatImm(DTypeOf(x), given[0])),
                               ir::Make<ir::PrimValueNode>(ir::FloatImm(DTypeOf(x), given[1]))});
   }
+  if (name == "HardSwish") return Apply(node, name, {x});
   if (name != "HardSigmoid" && name != "LeakyRelu" && name != "Relu" && name != "Sigmoid" && name != "Tanh") {
     return node.Unsupported("the activation \"" + name + "\"");
   }

@@ -23,6 +23,7 @@ std::span<const OnnxOpRow> EinsumOnnxOps();
 std::span<const OnnxOpRow> ElementwiseOnnxOps();
 std::span<const OnnxOpRow> FormOnnxOps();
 std::span<const OnnxOpRow> FusedOnnxOps();
+std::span<const OnnxOpRow> GroupOnnxOps();
 std::span<const OnnxOpRow> HeadsOnnxOps();
 std::span<const OnnxOpRow> IndexingOnnxOps();
 std::span<const OnnxOpRow> LinearOnnxOps();

@@ -1,0 +1,34 @@
+// What the importers of com.microsoft's attention share: operands that are taken apart, and the call of ONNX's own
+// Attention.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compiler/importer/ops/contrib.h"
+
+namespace ingot::importer {
+
+// What is passed on to ONNX's Attention.
+struct HeadsCall {
+  Expr query, key, value;  // [batch, sequence, heads * depth], or keys and values [batch, heads, sequence, depth]
+  int64_t query_heads = 0, key_heads = 0;
+  size_t mask = 0, bias = 0;  // inputs; 0: there is none
+  Expr past_key, past_value;
+  bool is_causal = false;
+  int64_t left = -1;  // keys up to this distance before a query are seen; -1: all
+  Expr sink;          // [heads]: the score of one more key, whose value is 0; null: there is none
+};
+
+// Returns parts of these lengths of the last axis of x.
+Result<std::vector<Expr>> SplitAt(const NodeImporter& node, const Expr& x, const std::vector<int64_t>& lengths);
+// Returns keys or values of a past (null: none) and of the call as [batch, heads, sequence, depth].
+Result<Expr> JoinedPast(const NodeImporter& node, Expr x, int64_t heads, const Expr& past);
+// Returns the output, and the keys and values of past and present.
+Result<std::vector<Expr>> AttendTo(const NodeImporter& node, const HeadsCall& call, bool wants_present);
+// Returns a number of heads; bad input if the attribute gives none.
+Result<int64_t> CheckedHeads(const NodeImporter& node, const char* name);
+// Unsupported unless the attribute has the value that stands for nothing special.
+Status RefuseUnless(const NodeImporter& node, const char* name, int64_t value);
+
+}  // namespace ingot::importer

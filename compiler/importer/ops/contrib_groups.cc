@@ -1,0 +1,243 @@
+// com.microsoft's attention of generative models: heads that share keys, with their rotations and norms, and a past that
+// grows.
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "compiler/importer/build.h"
+#include "compiler/importer/ops/attention_mask.h"
+#include "compiler/importer/ops/contrib_attention.h"
+#include "compiler/importer/ops/families.h"
+#include "compiler/op/infer.h"
+
+namespace ingot::importer {
+namespace {
+
+const DataType kIndex = DataType::Int(64);
+
+// ---- rotations
+
+// Returns the positions of all queries [batch, sequence]: those of an input, or numbers from the first one on.
+Result<Expr> PositionsFrom(const NodeImporter& node, const Expr& first, const PrimExpr& batch, const PrimExpr& length) {
+  INGOT_ASSIGN_OR_RETURN(Expr places, node.Bind("arange", {Number(ir::Int64(0)), Number(length), Number(ir::Int64(1))},
+                                                {{"dtype", kIndex}}));
+  INGOT_ASSIGN_OR_RETURN(places, node.Bind("add", {places, first}));
+  return node.Bind("broadcast_to", {places, ShapeOf({batch, length})});
+}
+
+// Inputs: the data, the positions (or the first one), and the cosines and sines of positions.
+Outputs MsRotaryEmbedding(const NodeImporter& node) {
+  INGOT_RETURN_IF_ERROR(
+      CheckAttributes(node, {"interleaved", "is_packed_batching", "num_heads", "rotary_embedding_dim", "scale"}));
+  INGOT_RETURN_IF_ERROR(RefuseUnless(node, "is_packed_batching", 0));
+  INGOT_ASSIGN_OR_RETURN(const double scale, node.Float("scale", 1));
+  if (scale != 1) return node.Unsupported("a scale");
+  INGOT_ASSIGN_OR_RETURN(const Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, 0));
+  if (dims.size() != 3 && dims.size() != 4) return node.Invalid("expected a rank of 3 or 4");
+  INGOT_ASSIGN_OR_RETURN(Expr positions, node.Input(1));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> given, StaticRankDims(node, 1));
+  const PrimExpr& length = dims[dims.size() - 2];
+  if (given.size() == 1) {
+    positions = WithDims(node, std::move(positions), {ir::Int64(1)});
+    INGOT_ASSIGN_OR_RETURN(positions, CastTo(node, std::move(positions), kIndex));
+    INGOT_ASSIGN_OR_RETURN(positions, PositionsFrom(node, positions, dims[0], length));
+  }
+  INGOT_ASSIGN_OR_RETURN(const Expr cosine, node.Input(2));
+  INGOT_ASSIGN_OR_RETURN(const Expr sine, node.Input(3));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> cache, StaticRankDims(node, 2));
+  INGOT_ASSIGN_OR_RETURN(int64_t heads, node.Int("num_heads", 0));
+  if (heads == 0 && dims.size() == 3) {  // the cache is as long as half a head
+    const auto width = ir::AsConstInt(dims[2]), half = ir::AsConstInt(cache.back());
+    if (!width || !half || *half < 1) return node.Unsupported("a number of heads that is symbolic");
+    heads = *width / (2 * *half);
+  }
+  Attributes attributes = Copied(node, {"interleaved", "rotary_embedding_dim"});
+  attributes.push_back(AttributeOf("num_heads", heads));
+  return One(Apply(node, "RotaryEmbedding", {x, cosine, sine, positions}, std::move(attributes)));
+}
+
+// ---- GroupQueryAttention
+
+// Checks that every sequence of the batch has as many keys as there are, or at most that many where there is no past
+// (what stands behind a sequence's end is seen by nothing before it): seqlens_k counts all but the last one.
+Status MatchLengths(const NodeImporter& node, const PrimExpr& num_keys, bool has_past) {
+  INGOT_ASSIGN_OR_RETURN(Expr lengths, node.Input(5));
+  INGOT_RETURN_IF_ERROR(StaticRankDims(node, 5).status());
+  INGOT_ASSIGN_OR_RETURN(lengths, CastTo(node, std::move(lengths), kIndex));
+  INGOT_ASSIGN_OR_RETURN(const Expr one, node.Scalar(1, kIndex));
+  INGOT_ASSIGN_OR_RETURN(lengths, node.Bind("add", {lengths, one}));
+  for (const char* row : {"min", "max"}) {
+    INGOT_ASSIGN_OR_RETURN(Expr extreme, node.Bind(row, {lengths}));
+    INGOT_ASSIGN_OR_RETURN(extreme, node.Bind("reshape", {extreme, ShapeOf({ir::Int64(1)})}));
+    INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> length, node.NameElements(std::move(extreme)));
+    const PrimExpr limit = has_past ? num_keys : ir::Min(length[0], num_keys);
+    node.Match(ShapeOf(length), ir::Make<ir::ShapeTypeNode>(std::vector<PrimExpr>{limit}));
+  }
+  return Status();
+}
+
+// Returns the heads of x [batch, sequence, heads * depth], each divided by the root of its mean square, times a weight.
+Result<Expr> NormalisedHeads(const NodeImporter& node, const Expr& x, int64_t heads, size_t weight,
+                             const char* epsilon) {
+  const std::vector<PrimExpr> dims = DimsOf(x);
+  const auto width = dims.size() == 3 ? ir::AsConstInt(dims[2]) : std::nullopt;
+  if (!width || *width % heads != 0) return node.Unsupported("heads of unknown depth");
+  INGOT_ASSIGN_OR_RETURN(const double shared, node.Float("qk_norm_epsilon", 1e-6f));
+  INGOT_ASSIGN_OR_RETURN(const double own, node.Float(epsilon, shared));
+  const PrimExpr depth = ir::Int64(*width / heads);
+  INGOT_ASSIGN_OR_RETURN(Expr scale, node.Input(weight));
+  INGOT_RETURN_IF_ERROR(StaticRankDims(node, weight).status());
+  scale = WithDims(node, std::move(scale), {depth});
+  INGOT_ASSIGN_OR_RETURN(Expr y, node.Bind("reshape", {x, ShapeOf({dims[0], dims[1], ir::Int64(heads), depth})}));
+  INGOT_ASSIGN_OR_RETURN(
+      y, Apply(node, "RMSNormalization", {y, scale}, {AttributeOf("epsilon", static_cast<float>(own))}));
+  return node.Bind("reshape", {y, ShapeOf(dims)});
+}
+
+// Returns query times key, [batch, heads, queries, keys], with what is added to it, or after softmax; 0 where a key is
+// not seen.
+Result<Expr> ScoresOf(const NodeImporter& node, const HeadsCall& call, const Expr& keys, bool is_after_softmax) {
+  if (call.sink != nullptr) return node.Unsupported("qk_output beside a sink");
+  const DataType dtype = DTypeOf(call.query);
+  INGOT_ASSIGN_OR_RETURN(const Expr query, JoinedPast(node, call.query, call.query_heads, nullptr));
+  const auto depth = ir::AsConstInt(DimsOf(query)[3]);
+  if (!depth) return node.Unsupported("heads of unknown depth");
+  KeyVisibility visibility{DimsOf(query)[2], DimsOf(keys)[2]};
+  visibility.past = op::SimplifyDim(visibility.num_keys - visibility.num_queries);
+  visibility.is_causal = call.is_causal;
+  if (call.left >= 0) visibility.left = call.left;
+  Expr seen, bias;
+  if (visibility.is_anything()) {
+    INGOT_ASSIGN_OR_RETURN(seen, VisibilityBias(node, visibility, dtype));
+    bias = seen;
+  }
+  if (node.HasInput(call.bias)) {
+    INGOT_ASSIGN_OR_RETURN(const Expr given, node.Input(call.bias));
+    bias = given;
+    if (seen != nullptr) {
+      INGOT_ASSIGN_OR_RETURN(bias, node.Bind("add", {given, seen}));
+    }
+  }
+  INGOT_ASSIGN_OR_RETURN(const double scale, node.Float("scale", 0));
+  INGOT_ASSIGN_OR_RETURN(const double softcap, node.Float("softcap", 0));
+  const ScoreOptions options{scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(*depth)), softcap,
+                             is_after_softmax ? 3 : 2, bias};
+  INGOT_ASSIGN_OR_RETURN(const Expr scores, AttentionScores(node, query, keys, options));
+  if (is_after_softmax || seen == nullptr) return scores;
+  INGOT_ASSIGN_OR_RETURN(const Expr zero, node.Scalar(0, dtype));
+  INGOT_ASSIGN_OR_RETURN(const Expr is_seen, node.Bind("equal", {seen, zero}));
+  return node.Bind("where", {is_seen, scores, zero});
+}
+
+// Rotates the heads of x by the positions from the past's length on, or by those that are given.
+Result<Expr> Rotated(const NodeImporter& node, const Expr& x, int64_t heads, const PrimExpr& past) {
+  INGOT_ASSIGN_OR_RETURN(const Expr cosine, node.Input(7));
+  INGOT_ASSIGN_OR_RETURN(const Expr sine, node.Input(8));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> cache, StaticRankDims(node, 7));
+  const auto half = cache.size() == 2 ? ir::AsConstInt(cache[1]) : std::nullopt;
+  if (!half) return node.Unsupported("a cache of unknown width");
+  INGOT_ASSIGN_OR_RETURN(Expr positions, InputOrNull(node, 9));
+  if (positions == nullptr) {
+    INGOT_ASSIGN_OR_RETURN(const Expr first, node.Bind("shape_to_tensor", {ShapeOf({past})}));
+    INGOT_ASSIGN_OR_RETURN(positions, PositionsFrom(node, first, DimsOf(x)[0], DimsOf(x)[1]));
+  }
+  INGOT_ASSIGN_OR_RETURN(const int64_t interleaved, node.Int("rotary_interleaved", 0));
+  return Apply(node, "RotaryEmbedding", {x, cosine, sine, positions},
+               {AttributeOf("num_heads", heads), AttributeOf("interleaved", interleaved),
+                AttributeOf("rotary_embedding_dim", int64_t{2} * *half)});
+}
+
+// Inputs: queries (or all operands), keys, values, their past, the lengths of the sequences, the caches of rotations, the
+// positions, what is added to the scores, a sink, and the norms of queries and keys. Beside a past all sequences of a
+// batch are as long as the data.
+Outputs GroupQueryAttention(const NodeImporter& node) {
+  INGOT_RETURN_IF_ERROR(CheckAttributes(
+      node, {"causal", "do_rotary", "k_norm_epsilon", "k_quant_type", "kv_num_heads", "local_window_size", "num_heads",
+             "q_norm_epsilon", "qk_norm_epsilon", "qk_output", "rotary_interleaved", "scale", "sliding_window_cache",
+             "smooth_softmax", "softcap", "v_quant_type"}));
+  for (const char* name : {"k_quant_type", "v_quant_type"}) {
+    INGOT_ASSIGN_OR_RETURN(const std::string kind, node.String(name, "NONE"));
+    if (kind != "NONE") return node.Unsupported(std::string(name) + " \"" + kind + "\"");
+  }
+  INGOT_RETURN_IF_ERROR(RefuseUnless(node, "sliding_window_cache", 0));
+  for (const auto& [input, name] :
+       {std::pair<size_t, const char*>(12, "k_scale"), {13, "v_scale"}, {16, "query_seqlens"}}) {
+    INGOT_RETURN_IF_ERROR(RefuseInput(node, input, name));
+  }
+  INGOT_ASSIGN_OR_RETURN(const int64_t scores, node.Int("qk_output", 0));
+  if (scores < 0 || scores > 2) return node.Invalid("qk_output is " + std::to_string(scores));
+  if (scores == 0) INGOT_RETURN_IF_ERROR(RefuseOutput(node, 3, "output_qk"));
+  const bool wants_scores = scores != 0 && WantsOutput(node, 3);
+  HeadsCall call;
+  INGOT_ASSIGN_OR_RETURN(call.query_heads, CheckedHeads(node, "num_heads"));
+  INGOT_ASSIGN_OR_RETURN(call.key_heads, CheckedHeads(node, "kv_num_heads"));
+  call.bias = 10;
+  INGOT_ASSIGN_OR_RETURN(const int64_t causal, node.Int("causal", 1));
+  call.is_causal = causal != 0;
+  INGOT_ASSIGN_OR_RETURN(const int64_t window, node.Int("local_window_size", -1));
+  if (window < -1 || window == 0) return node.Invalid("local_window_size is " + std::to_string(window));
+  call.left = window == -1 ? -1 : window - 1;  // a query itself is one of its window
+  INGOT_ASSIGN_OR_RETURN(const int64_t is_smooth, node.Int("smooth_softmax", 0));
+  INGOT_ASSIGN_OR_RETURN(call.query, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(call.sink, InputOrNull(node, 11));
+  if (call.sink != nullptr) INGOT_RETURN_IF_ERROR(StaticRankDims(node, 11).status());
+  if (call.sink == nullptr && is_smooth == 1) {
+    INGOT_ASSIGN_OR_RETURN(
+        call.sink, node.Bind("zeros", {ShapeOf({ir::Int64(call.query_heads)})}, {{"dtype", DTypeOf(call.query)}}));
+  }
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, 0));
+  if (dims.size() != 3) return node.Invalid("expected queries of rank 3");
+  if (node.HasInput(1)) {
+    INGOT_ASSIGN_OR_RETURN(call.key, node.Input(1));
+    INGOT_ASSIGN_OR_RETURN(call.value, node.Input(2));
+  } else {
+    const auto width = ir::AsConstInt(dims[2]);
+    if (!width) return node.Unsupported("a hidden size that is symbolic");
+    const int64_t depth = *width / (call.query_heads + 2 * call.key_heads);
+    INGOT_ASSIGN_OR_RETURN(
+        const std::vector<Expr> parts,
+        SplitAt(node, call.query, {call.query_heads * depth, call.key_heads * depth, call.key_heads * depth}));
+    call.query = parts[0];
+    call.key = parts[1];
+    call.value = parts[2];
+  }
+  INGOT_ASSIGN_OR_RETURN(call.past_key, InputOrNull(node, 3));
+  INGOT_ASSIGN_OR_RETURN(call.past_value, InputOrNull(node, 4));
+  PrimExpr past = ir::Int64(0);
+  if (call.past_key != nullptr) {
+    INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> room, StaticRankDims(node, 3));
+    if (room.size() != 4) return node.Invalid("expected a past of rank 4");
+    past = room[2];
+  }
+  if (!call.is_causal && window != -1) return node.Invalid("local_window_size beside causal of 0");
+  INGOT_RETURN_IF_ERROR(
+      MatchLengths(node, op::SimplifyDim(past + dims[1]), call.past_key != nullptr || !call.is_causal));
+  if (node.HasInput(14) != node.HasInput(15)) return node.Invalid("q_norm_weight and k_norm_weight go together");
+  if (node.HasInput(14)) {
+    INGOT_ASSIGN_OR_RETURN(call.query, NormalisedHeads(node, call.query, call.query_heads, 14, "q_norm_epsilon"));
+    INGOT_ASSIGN_OR_RETURN(call.key, NormalisedHeads(node, call.key, call.key_heads, 15, "k_norm_epsilon"));
+  }
+  INGOT_ASSIGN_OR_RETURN(const int64_t rotates, node.Int("do_rotary", 0));
+  if (rotates != 0) {
+    INGOT_ASSIGN_OR_RETURN(call.query, Rotated(node, call.query, call.query_heads, past));
+    INGOT_ASSIGN_OR_RETURN(call.key, Rotated(node, call.key, call.key_heads, past));
+  }
+  INGOT_ASSIGN_OR_RETURN(std::vector<Expr> results,
+                         AttendTo(node, call, wants_scores || WantsOutput(node, 1) || WantsOutput(node, 2)));
+  if (!wants_scores) return results;
+  INGOT_ASSIGN_OR_RETURN(Expr product, ScoresOf(node, call, results.at(1), scores == 2));
+  results.push_back(std::move(product));
+  return results;
+}
+
+constexpr OnnxOpRow kGroupRows[] = {
+    {"GroupQueryAttention", nullptr, GroupQueryAttention, kMicrosoft},
+    {"RotaryEmbedding", nullptr, MsRotaryEmbedding, kMicrosoft},
+};
+
+}  // namespace
+
+std::span<const OnnxOpRow> GroupOnnxOps() { return kGroupRows; }
+
+}  // namespace ingot::importer
