@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "compiler/importer/build.h"
+#include "compiler/importer/channel_blocks.h"
 #include "compiler/importer/ops/util.h"
 #include "compiler/importer/packed_values.h"
 #include "compiler/importer/shape_values.h"
@@ -87,12 +88,18 @@ Status GraphImporter::ImportBody(const OnnxGraph& graph, const std::string& labe
   return ImportNodes(graph.nodes, &graph.outputs, scope);
 }
 
-// Inside a function, attributes may refer to those of the call; an attribute that the call lacks is left out.
+// Inside a function, attributes may refer to those of the call; an attribute that the call lacks is left out. What
+// lies in blocks of channels gets their width as an attribute.
 Status GraphImporter::ImportNode(const OnnxNode& node, const std::string& label, Scope& scope) {
   const auto refers = [](const OnnxAttribute& attribute) { return !attribute.reference.empty(); };
-  if (std::ranges::none_of(node.attributes, refers)) return ImportResolved(node, label, scope);
+  const bool lies_in_blocks = node.domain == kChannelBlocks;
+  if (std::ranges::none_of(node.attributes, refers) && !lies_in_blocks) return ImportResolved(node, label, scope);
   OnnxNode resolved = node;
   std::erase_if(resolved.attributes, refers);
+  if (lies_in_blocks) {
+    if (!channel_block_) channel_block_ = ChannelBlockOf(model_.graph);
+    resolved.attributes.insert(resolved.attributes.begin(), {kChannelBlockAttr, *channel_block_, {}});
+  }
   for (const OnnxAttribute& attribute : node.attributes) {
     const OnnxAttribute* given = refers(attribute) ? scope.CallAttribute(attribute.reference) : nullptr;
     if (given != nullptr) resolved.attributes.push_back({attribute.name, given->value, {}});

@@ -103,6 +103,7 @@ class GraphImporter final : private BodyImporter {
   Scope graph_;
   Expansion expansion_;
   Rest rest_;
+  std::optional<int64_t> channel_block_;                // as soon as a node needs it
   std::vector<std::pair<ir::PrimExpr, bool>> is_one_;  // the dims of which a branch around the node knows it
 };
 

@@ -16,13 +16,16 @@ constexpr std::span<const OnnxOpRow> (*kFamilies[])() = {
     ActivationOnnxOps,     //
     AttentionOnnxOps,      //
     BlocksOnnxOps,         //
+    ChannelBlockOnnxOps,   //
     ColumnOnnxOps,         //
     CompositeOnnxOps,      //
     ConvolutionOnnxOps,    //
     DeformableOnnxOps,     //
+    DiffusionOnnxOps,      //
     DynamicShapeOnnxOps,   //
     EinsumOnnxOps,         //
     ElementwiseOnnxOps,    //
+    ExpertOnnxOps,         //
     FormOnnxOps,           //
     FusedOnnxOps,          //
     GroupOnnxOps,          //

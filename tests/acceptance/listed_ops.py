@@ -65,7 +65,7 @@ class Schemas:
     def __init__(self):
         self.by_name = {}
         for schema in get_all_operator_schema():  # ONNX Runtime's own
-            if schema.domain == "com.microsoft" or schema.name == "SimplifiedLayerNormalization":
+            if schema.domain.startswith("com.microsoft") or schema.name == "SimplifiedLayerNormalization":
                 self.keep(schema)
         for schema in onnx.defs.get_all_schemas_with_history():
             self.keep(schema)
@@ -152,6 +152,12 @@ def written_forms(name):
                                            {"cats_int64s": [1, 2], "cats_strings": ["a", "b"]}),
              "ai.onnx.ml.FeatureVectorizer": ([(TensorProto.FLOAT, ["N", 2]), (TensorProto.FLOAT, ["N", 3])],
                                               {"inputdimensions": [2, 3]})}
+    bias, sequence, picture = [(TensorProto.FLOAT, dims) for dims in ([8], ["N", 3, 8], ["N", 3, 3, 8])]
+    kinds |= {f"com.microsoft.{op}": form for op, form in {
+        "BiasAdd": ([sequence, bias, sequence], {}), "BiasSplitGelu": ([sequence, bias], {}),
+        "GemmFastGelu": ([sequence, (TensorProto.FLOAT, [8, 4])], {}),
+        "GroupNorm": ([picture, bias, bias], {"groups": 2, "activation": 0}),
+        "SkipGroupNorm": ([picture, bias, bias, picture], {"groups": 2, "activation": 1})}.items()}
     if name not in kinds:
         return []
     infos = [helper.make_tensor_value_info(f"x{i}", *kind) for i, kind in enumerate(kinds[name][0])]

@@ -3,6 +3,7 @@ list of operators that vm-compile imports."""
 import generate_contrib
 import generate_control
 import generate_elementwise
+import generate_layers
 import generate_linear
 import generate_ml
 import generate_movement
@@ -13,7 +14,7 @@ import generate_reduce
 import generate_vision
 from registry import GENERATORS
 
-MODULES = (generate_contrib, generate_control, generate_elementwise, generate_linear, generate_ml, generate_movement,
+MODULES = (generate_contrib, generate_control, generate_elementwise, generate_layers, generate_linear, generate_ml, generate_movement,
            generate_packed, generate_preview, generate_quantised, generate_reduce, generate_vision)
 
 # Operators that vm-compile imports and no generator makes: why.
@@ -25,10 +26,15 @@ NOT_GENERATED = {**dict.fromkeys(["Bernoulli", "Multinomial", "RandomNormal", "R
                  "ai.onnx.ml.TreeEnsemble": "of ai.onnx.ml 5, which lacks other operators (tests/acceptance/ml_ops.py)",
                  "ai.onnx.ml.ZipMap": "its result is no tensor in ONNX Runtime (tests/acceptance/ml_ops.py)"}
 
+ON_GPUS = "ONNX Runtime has it on GPUs alone (tests/acceptance/microsoft_layers.py)"
+NOT_GENERATED |= dict.fromkeys(["com.microsoft." + name for name in (
+    "BiasAdd", "BiasSplitGelu", "GemmFastGelu", "GroupNorm", "SkipGroupNorm")], ON_GPUS)
+
 # Attributes that no generator gives: why.
 POWERS = "of casts to powers of two alone (tests/acceptance/packed_elements.py)"
 REFUSED = "refused by name (tests/acceptance/microsoft_ops.py)"
 SHARED = {"do_rotary": REFUSED, "past_present_share_buffer": REFUSED}
+EXPERTS = {"use_sparse_mixer": REFUSED, "swiglu_limit_after_activation": REFUSED}
 KINDS_OF_CACHES = ("k_quant_type", "kv_cache_bit_width", "sliding_window_cache", "v_quant_type")
 BY_HAND = "in tests/acceptance/microsoft_ops.py"
 FORMS_OF_GROUPS = ("causal", "k_norm_epsilon", "q_norm_epsilon", "qk_norm_epsilon", "qk_output")
@@ -44,6 +50,9 @@ ATTRIBUTES_NOT_GENERATED = {
         FORMS_OF_GROUPS, BY_HAND),
     "com.microsoft.LinearAttention": {"state_window": REFUSED},
     "com.microsoft.MatMulNBits": {"weight_prepacked": REFUSED},
+    "com.microsoft.MoE": EXPERTS,
+    "com.microsoft.QMoE": EXPERTS | {"quant_type": REFUSED, "weights_prepacked": REFUSED} | dict.fromkeys(
+        [f"fc{i}_expert_weight_bits" for i in (1, 2, 3)], "as expert_weight_bits"),
     "com.microsoft.QAttention": SHARED,
     "com.microsoft.RotaryEmbedding": {"is_packed_batching": REFUSED},
     **{f"ai.onnx.ml.{name}": {attribute: STRINGS if "string" in attribute else "refused by name"

@@ -52,11 +52,12 @@ BODIES = frozenset("If Loop Scan SequenceMap".split())
 
 
 MICROSOFT = "com.microsoft"
+BLOCKS = MICROSOFT + ".nchwc"
 MACHINE_LEARNING = "ai.onnx.ml"
 PREVIEW = "ai.onnx.preview"
 TRAINING = "ai.onnx.preview.training"
 # Domains besides ONNX's own, and their versions.
-DOMAINS = {MICROSOFT: 1, MACHINE_LEARNING: 3, PREVIEW: 1, TRAINING: 1}
+DOMAINS = {MICROSOFT: 1, BLOCKS: 1, MACHINE_LEARNING: 3, PREVIEW: 1, TRAINING: 1}
 
 
 def name_of(proto):
@@ -151,7 +152,7 @@ class Evaluator:
             # (onnx.reference knows the newest meaning of an operator, such as Softmax's axis, alone.)
             lacks = any(part in text for part in ("NOT_IMPLEMENTED", "not a registered function", "is till opset"))
             lacks |= nodes[0].domain in (PREVIEW, TRAINING)
-            if opset < 13 or not lacks or nodes[0].domain in (MICROSOFT, MACHINE_LEARNING):
+            if opset < 13 or not lacks or nodes[0].domain in (MICROSOFT, BLOCKS, MACHINE_LEARNING):
                 raise Rejected(text.splitlines()[0]) from error
             try:
                 onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "compiler/importer/ops/families.h"
 #include "runtime/check.h"
 
 namespace ingot::importer {
@@ -44,6 +45,7 @@ Result<Expr> InputOrNull(const NodeImporter& node, size_t input) {
 Result<std::vector<Expr>> ApplyAll(const NodeImporter& node, std::string_view op_type, const std::vector<Expr>& inputs,
                                    Attributes attributes, std::vector<std::string> outputs, int64_t opset) {
   const OnnxOpRow* row = FindOnnxOp(op_type);
+  if (row == nullptr) row = FindOnnxOp(op_type, kMicrosoft);
   INGOT_CHECK(row != nullptr, "an operator that the name map lacks");
   OnnxNode part;
   part.op_type = op_type;

@@ -36,7 +36,7 @@ bool WantsOutput(const NodeImporter& node, size_t output);
 // Returns an input, or null if it is left out.
 Result<Expr> InputOrNull(const NodeImporter& node, size_t input);
 
-// Imports an operator of ONNX's own domain in the node's place, of these inputs (null: left out). Apply returns its
+// Imports an operator of ONNX's own domain (or of com.microsoft, if that has none) in the node's place, of these inputs (null: left out). Apply returns its
 // first output, ApplyAll as many as there are names; all are bound.
 constexpr int64_t kLatestOpset = 23;
 Result<std::vector<Expr>> ApplyAll(const NodeImporter& node, std::string_view op_type, const std::vector<Expr>& inputs,
@@ -44,6 +44,9 @@ Result<std::vector<Expr>> ApplyAll(const NodeImporter& node, std::string_view op
                                    int64_t opset = kLatestOpset);
 Result<Expr> Apply(const NodeImporter& node, std::string_view op_type, const std::vector<Expr>& inputs,
                    Attributes attributes = {}, int64_t opset = kLatestOpset);
+
+// Returns bytes as numbers of 2, 4 or 8 bits, the lowest bits first: the last axis becomes 8 / bits times as long.
+Result<Expr> UnpackedBits(const NodeImporter& node, const Expr& bytes, int64_t bits);
 
 // Imports a DynamicQuantizeLSTM whose recurrence is a product of bytes; nothing where its weights are no signed bytes
 // known at import.

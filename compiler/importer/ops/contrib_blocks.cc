@@ -8,9 +8,7 @@
 #include "compiler/op/infer.h"
 
 namespace ingot::importer {
-namespace {
 
-// Returns bytes as numbers of 2, 4 or 8 bits, the lowest bits first: the last axis becomes 8 / bits times as long.
 Result<Expr> UnpackedBits(const NodeImporter& node, const Expr& bytes, int64_t bits) {
   const DataType uint8 = DataType::UInt(8);
   if (bits == 8) return bytes;
@@ -31,6 +29,8 @@ Result<Expr> UnpackedBits(const NodeImporter& node, const Expr& bytes, int64_t b
   dims.back() = op::SimplifyDim(dims.back() * (8 / bits));
   return node.Bind("reshape", {joined, ShapeOf(dims)});
 }
+
+namespace {
 
 // The shape of MatMulNBits's weights: rows [N, K], of which each is a number of blocks.
 struct BlockedRows {
@@ -244,8 +244,66 @@ Outputs GatherBlockQuantized(const NodeImporter& node) {
   return One(ReshapeTo(node, std::move(data), whole));
 }
 
+// The numbers for which a code of four bits stands, over the greatest one: floats of a sign and three bits, and those
+// that cut the normal distribution into parts of one weight.
+constexpr float kFloatCodes[] = {0,     0.0052083333f,  0.6666667f,  1,  0.33333334f,  0.5f,  0.16666667f,  0.25f,
+                                 -0.0f, -0.0052083333f, -0.6666667f, -1, -0.33333334f, -0.5f, -0.16666667f, -0.25f};
+constexpr float kNormalCodes[] = {
+    -1,         -0.6961928f, -0.52507305f, -0.3949175f, -0.28444138f, -0.18477343f, -0.091050036f, 0,
+    0.0795803f, 0.1609302f,  0.2461123f,   0.33791524f, 0.44070983f,  0.562617f,    0.72295684f,   1};
+
+// Inputs: A, the codes of B [N, K] as they lie, two in a byte, the first in its high bits, and the greatest number of
+// each block of them. B is transposed, unless transB is 0.
+Outputs MatMulBnb4(const NodeImporter& node) {
+  INGOT_RETURN_IF_ERROR(CheckAttributes(node, {"K", "N", "block_size", "quant_type", "training_mode", "transB"}));
+  INGOT_ASSIGN_OR_RETURN(const int64_t kind, node.Int("quant_type", 0));
+  INGOT_ASSIGN_OR_RETURN(const int64_t is_transposed, node.Int("transB", 1));
+  if (kind != 0 && kind != 1) return node.Unsupported("quant_type " + std::to_string(kind));
+  INGOT_ASSIGN_OR_RETURN(const BlockedRows shape, ReadBlockedRows(node));
+  INGOT_ASSIGN_OR_RETURN(const Expr a, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
+  INGOT_ASSIGN_OR_RETURN(Expr b, node.Input(1));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> packed, StaticRankDims(node, 1));
+  INGOT_ASSIGN_OR_RETURN(Expr scale, node.Input(2));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> of_scale, StaticRankDims(node, 2));
+  if (shape.block < 16 || (shape.block & (shape.block - 1)) != 0) return node.Invalid("block_size is no power of two");
+  const int64_t count = shape.rows * shape.columns, blocks = (count + shape.block - 1) / shape.block;
+  const int64_t bytes = (count + 1) / 2;
+  if (!op::DimsEqual(Product(packed), ir::Int64(bytes)) || !op::DimsEqual(Product(of_scale), ir::Int64(blocks))) {
+    return node.Invalid("the weights or their scales are not as many as K, N and block_size say");
+  }
+  INGOT_ASSIGN_OR_RETURN(b, node.Bind("reshape", {b, ShapeOf({ir::Int64(bytes), ir::Int64(1)})}));
+  INGOT_ASSIGN_OR_RETURN(b, UnpackedBits(node, b, 4));
+  INGOT_ASSIGN_OR_RETURN(b, node.Bind("flip", {b}, {{"axis", int64_t{1}}}));
+  INGOT_ASSIGN_OR_RETURN(b, node.Bind("reshape", {b, ShapeOf({ir::Int64(2 * bytes)})}));
+  if (const int64_t missing = blocks * shape.block - 2 * bytes; missing > 0) {
+    const std::vector<int64_t> widths = {0, missing};
+    INGOT_ASSIGN_OR_RETURN(
+        b, node.Bind("nn.pad", {b},
+                     {{"pad_width", AttrValue::Ints(widths)}, {"pad_value", 0.0}, {"pad_mode", "constant"}}));
+  }
+  INGOT_ASSIGN_OR_RETURN(b, CastTo(node, std::move(b), DataType::Int(32)));
+  const auto& codes = kind == 0 ? kFloatCodes : kNormalCodes;
+  const Expr numbers = ConstantOf(DataType::Float(32), {16}, std::vector<float>(std::begin(codes), std::end(codes)));
+  INGOT_ASSIGN_OR_RETURN(const Expr table, CastTo(node, numbers, *type->dtype));
+  INGOT_ASSIGN_OR_RETURN(b, node.Bind("take", {table, b}, {{"axis", int64_t{0}}}));
+  INGOT_ASSIGN_OR_RETURN(b, node.Bind("reshape", {b, ShapeOf({ir::Int64(blocks), ir::Int64(shape.block)})}));
+  INGOT_ASSIGN_OR_RETURN(scale, node.Bind("reshape", {scale, ShapeOf({ir::Int64(blocks), ir::Int64(1)})}));
+  INGOT_ASSIGN_OR_RETURN(b, node.Bind("multiply", {b, scale}));
+  if (blocks * shape.block != count) {
+    INGOT_ASSIGN_OR_RETURN(b, node.Bind("reshape", {b, ShapeOf({ir::Int64(1), ir::Int64(blocks * shape.block)})}));
+    INGOT_ASSIGN_OR_RETURN(b, FirstColumns(node, std::move(b), count));
+  }
+  INGOT_ASSIGN_OR_RETURN(b, node.Bind("reshape", {b, ShapeOf({ir::Int64(shape.rows), ir::Int64(shape.columns)})}));
+  if (is_transposed != 0) {
+    INGOT_ASSIGN_OR_RETURN(b, Permuted(node, std::move(b), {1, 0}));
+  }
+  return One(node.Call("matmul", {a, b}));
+}
+
 constexpr OnnxOpRow kBlocksRows[] = {
     {"GatherBlockQuantized", nullptr, GatherBlockQuantized, kMicrosoft},
+    {"MatMulBnb4", nullptr, MatMulBnb4, kMicrosoft},
     {"MatMulNBits", nullptr, MatMulNBits, kMicrosoft},
 };
 
