@@ -261,8 +261,7 @@ class ProductExpander {
       : b_(builder), features_(features), is_x86_(is_x86) {}
 
   Value* AddBytes(Value* sum, Value* a, Value* b) {
-    const auto* type = llvm::dyn_cast<llvm::FixedVectorType>(a->getType());
-    if (type == nullptr || !is_x86_ || type->getNumElements() % 4 != 0) return OfBytes(sum, a, b);
+    if (!a->getType()->isVectorTy() || !is_x86_) return OfBytes(sum, a, b);
     return InRegisters(sum, a, b, &ProductExpander::BytesOfRegister);
   }
   Value* AddPairs(Value* sum, Value* a, Value* b) { return InRegisters(sum, a, b, &ProductExpander::PairsOfRegister); }
@@ -273,17 +272,30 @@ class ProductExpander {
   Value* InRegisters(Value* sum, Value* a, Value* b, OfRegister add) {
     const unsigned lanes = llvm::cast<llvm::FixedVectorType>(a->getType())->getNumElements();
     unsigned width = features_.Covers(CpuFeatures::Level(4)) ? 16 : features_.Has(CpuFeature::kAvx2) ? 8 : 4;
-    while (lanes % width != 0) width /= 2;
+    while (width / 2 >= lanes && width > 4) width /= 2;
     if (width == lanes) return (this->*add)(sum, a, b, width);
-    Value* result = llvm::PoisonValue::get(a->getType());
-    for (unsigned first = 0; first < lanes; first += width) {
+    // What fills up the last register is never looked at.
+    const unsigned filled = (lanes + width - 1) / width * width;
+    Value *whole_sum = WithLanes(sum, filled), *whole_a = WithLanes(a, filled), *whole_b = WithLanes(b, filled);
+    if (width == filled) return WithLanes((this->*add)(whole_sum, whole_a, whole_b, width), lanes);
+    Value* result = llvm::PoisonValue::get(whole_a->getType());
+    for (unsigned first = 0; first < filled; first += width) {
       const auto part = [&](Value* whole) {
         return b_.CreateExtractVector(llvm::FixedVectorType::get(b_.getInt32Ty(), width), whole, b_.getInt64(first));
       };
-      Value* added = (this->*add)(part(sum), part(a), part(b), width);
-      result = b_.CreateInsertVector(a->getType(), result, added, b_.getInt64(first));
+      Value* added = (this->*add)(part(whole_sum), part(whole_a), part(whole_b), width);
+      result = b_.CreateInsertVector(result->getType(), result, added, b_.getInt64(first));
     }
-    return result;
+    return WithLanes(result, lanes);
+  }
+
+  // The first lanes of a vector, and lanes of any value behind its own.
+  Value* WithLanes(Value* vector, unsigned lanes) {
+    const unsigned own = llvm::cast<llvm::FixedVectorType>(vector->getType())->getNumElements();
+    if (own == lanes) return vector;
+    llvm::SmallVector<int> from;
+    for (unsigned lane = 0; lane < lanes; ++lane) from.push_back(lane < own ? static_cast<int>(lane) : -1);
+    return b_.CreateShuffleVector(vector, from);
   }
 
   // A register of int32 lanes: 4, 8 or 16.

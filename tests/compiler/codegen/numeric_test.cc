@@ -465,7 +465,7 @@ void OnEveryLevel(const Check& check) {
     const Target target = TargetNamed(level);
     if (!HostRuns(target)) continue;
     ++num_levels;
-    for (int lanes : {1, 3, 4, 8, 12, 16, 32}) {
+    for (int lanes : {1, 3, 4, 8, 10, 12, 16, 20, 32}) {
       CAPTURE(std::string(level));
       CAPTURE(lanes);
       check(target, lanes);
