@@ -146,62 +146,81 @@ PrimExpr PlaceOf(const RoiSide& side, const PrimExpr& bin, const PrimExpr& sampl
   return side.start + (ir::Cast(wide, bin) + part) * side.bin;
 }
 
-// The image at a place, in float32 or wider: interpolated, or the greatest of the four parts.
-PrimExpr SampleImage(const RoiCall& roi, const Dims& dims, const PrimExpr& wanted_image, const PrimExpr& y,
-                     const PrimExpr& x, const std::function<PrimExpr(PrimExpr image, PrimExpr y, PrimExpr x)>& load) {
-  const DataType wide = y->dtype;
-  PrimExpr is_inside = ir::BoolImm(true);
-  std::vector<PrimExpr> low, high, fraction;
-  for (size_t axis : {0, 1}) {
-    const PrimExpr& place = axis == 0 ? y : x;
-    const PrimExpr last = dims[2 + axis] - 1;
-    is_inside = ir::And(is_inside, ir::And(place >= Number(wide, -1), place <= ir::Cast(wide, dims[2 + axis])));
-    const PrimExpr inner = ir::Max(ir::Min(place, ir::Cast(wide, last)), Number(wide, 0));
-    const PrimExpr floor = ir::CallIntrinsic(ir::Intrinsic::kFloor, {inner});
-    const PrimExpr position = ir::Cast(DataType::Int(64), floor);
-    low.push_back(ir::Max(ir::Min(position, last), ir::Int64(0)));
-    high.push_back(ir::Max(ir::Min(position + 1, last), ir::Int64(0)));
-    fraction.push_back(inner - floor);
-  }
+// What a place along one axis lies between, and how far behind the first of them; places beyond the image by more than
+// one are outside.
+struct Neighbours {
+  PrimExpr low, high, fraction, is_inside;
+};
+Neighbours NeighboursOf(const PrimExpr& place, const PrimExpr& extent) {
+  const DataType wide = place->dtype;
+  const PrimExpr last = extent - 1;
+  const PrimExpr inner = ir::Max(ir::Min(place, ir::Cast(wide, last)), Number(wide, 0));
+  const PrimExpr floor = ir::CallIntrinsic(ir::Intrinsic::kFloor, {inner});
+  const PrimExpr position = ir::Cast(DataType::Int(64), floor);
+  return {ir::Max(ir::Min(position, last), ir::Int64(0)), ir::Max(ir::Min(position + 1, last), ir::Int64(0)),
+          inner - floor, ir::And(place >= Number(wide, -1), place <= ir::Cast(wide, extent))};
+}
+
+// The image between neighbours, in float32 or wider: interpolated, or the greatest of the four parts.
+PrimExpr SampleImage(const RoiCall& roi, const Dims& dims, const PrimExpr& wanted_image, const Neighbours& y,
+                     const Neighbours& x, const std::function<PrimExpr(PrimExpr image, PrimExpr y, PrimExpr x)>& load) {
+  const DataType wide = y.fraction->dtype;
   const PrimExpr image = ir::Max(ir::Min(ir::Cast(DataType::Int(64), wanted_image), dims[0] - 1), ir::Int64(0));
   PrimExpr value;
   for (int part = 0; part < 4; ++part) {
     const bool below = part >= 2, right = part % 2 == 1;
     const PrimExpr one = Number(wide, 1);
-    const PrimExpr weight = (below ? fraction[0] : one - fraction[0]) * (right ? fraction[1] : one - fraction[1]);
-    const PrimExpr term = weight * ir::Cast(wide, load(image, below ? high[0] : low[0], right ? high[1] : low[1]));
+    const PrimExpr weight = (below ? y.fraction : one - y.fraction) * (right ? x.fraction : one - x.fraction);
+    const PrimExpr term = weight * ir::Cast(wide, load(image, below ? y.high : y.low, right ? x.high : x.low));
     value = part == 0 ? term : roi.takes_parts ? ir::Max(value, term) : value + term;
   }
-  return ir::Select(is_inside, value, Number(wide, 0));
+  return ir::Select(ir::And(y.is_inside, x.is_inside), value, Number(wide, 0));
 }
 
-// The places of the samples along one axis: [boxes, bins, samples].
-te::Tensor RoiPlaces(const te::Tensor& rois, const RoiCall& roi, size_t axis, DataType wide, std::string name) {
-  return te::Compute(
-      {rois.shape()[0], ir::Int64(roi.pooled[axis]), ir::Int64(roi.samples)},
-      [&](const te::Indices& i) {
-        const RoiSide side = SideOf(roi, axis, wide, [&](int64_t column) { return rois(i[0], ir::Int64(column)); });
-        return PlaceOf(side, i[1], i[2], ir::Int64(roi.samples));
-      },
-      std::move(name));
-}
+// The neighbours of the samples along one axis, by box, bin and sample: the same for all channels and for the bins of
+// the other axis, so that they are stages of their own. All of them are kept: what is computed of one from another is
+// computed for every channel.
+class RoiTables {
+ public:
+  RoiTables(const te::Tensor& rois, const RoiCall& roi, size_t axis, const PrimExpr& extent, DataType wide) {
+    const auto table = [&](const char* name, PrimExpr Neighbours::*part) {
+      return te::Compute(
+          {rois.shape()[0], ir::Int64(roi.pooled[axis]), ir::Int64(roi.samples)},
+          [&](const te::Indices& i) {
+            const RoiSide side = SideOf(roi, axis, wide, [&](int64_t column) { return rois(i[0], ir::Int64(column)); });
+            return NeighboursOf(PlaceOf(side, i[1], i[2], ir::Int64(roi.samples)), extent).*part;
+          },
+          name);
+    };
+    low_ = table("roi_low", &Neighbours::low);
+    high_ = table("roi_high", &Neighbours::high);
+    fraction_ = table("roi_fraction", &Neighbours::fraction);
+    is_inside_ = table("roi_inside", &Neighbours::is_inside);
+  }
+  Neighbours operator()(const PrimExpr& box, const PrimExpr& bin, const PrimExpr& sample) const {
+    return {low_(box, bin, sample), high_(box, bin, sample), fraction_(box, bin, sample), is_inside_(box, bin, sample)};
+  }
+
+ private:
+  te::Tensor low_, high_, fraction_, is_inside_;
+};
 
 te::Tensor DefineRoiAlign(const TeArgs& args) {
   const RoiCall roi = *ReadRoi(args.call());
   const te::Tensor& data = args.input(0);
   const te::Tensor& batch = args.input(2);
   const DataType wide = topi::WideType(data.dtype());
-  const te::Tensor places[] = {RoiPlaces(args.input(1), roi, 0, wide, "roi_y"),
-                               RoiPlaces(args.input(1), roi, 1, wide, "roi_x")};
+  const RoiTables y(args.input(1), roi, 0, data.shape()[2], wide), x(args.input(1), roi, 1, data.shape()[3], wide);
   const std::vector<ir::IterVar> samples = {te::ReduceAxis(ir::Int64(roi.samples), "ky"),
                                             te::ReduceAxis(ir::Int64(roi.samples), "kx")};
   const te::Tensor bins = te::Compute(
       args.out_dims(),
       [&](const te::Indices& i) {
-        const PrimExpr value = SampleImage(
-            roi, data.shape(), batch(i[0]), places[0](i[0], i[2], samples[0]->var),
-            places[1](i[0], i[3], samples[1]->var),
-            [&](const PrimExpr& image, const PrimExpr& y, const PrimExpr& x) { return data(image, i[1], y, x); });
+        const PrimExpr value =
+            SampleImage(roi, data.shape(), batch(i[0]), y(i[0], i[2], samples[0]->var), x(i[0], i[3], samples[1]->var),
+                        [&](const PrimExpr& image, const PrimExpr& row, const PrimExpr& column) {
+                          return data(image, i[1], row, column);
+                        });
         return topi::ReduceOver(roi.is_max ? topi::Reducer::kMax : topi::Reducer::kSum, value, samples);
       },
       "roi_align");
@@ -217,42 +236,42 @@ Statements DefineAdaptiveRoiAlign(const TeArgs& args, const Buffers& inputs, con
   const DataType wide = topi::WideType(data->dtype);
   const Buffer total = ir::MakeBuffer("total", wide, {ir::Int64(1)}, "local");
   const Places first = {ir::Int64(0)};
-  const Stmt nest =
-      SpatialNest("roi_align", outputs[0]->shape,
-                  [&](const Places& i) {
-                    std::vector<RoiSide> sides;
-                    std::vector<PrimExpr> counts;
-                    for (size_t axis : {0, 1}) {
-                      sides.push_back(SideOf(roi, axis, wide, [&](int64_t column) {
-                        return Load(rois, {i[0], ir::Int64(column)});
-                      }));
-                      const PrimExpr as_long = ir::CallIntrinsic(ir::Intrinsic::kCeil, {sides[axis].bin});
-                      counts.push_back(ir::Max(ir::Cast(DataType::Int(64), as_long), ir::Int64(0)));
-                    }
-                    return Let("count_y", counts[0], [&](const PrimExpr& count_y) {
-                      return Let("count_x", counts[1], [&](const PrimExpr& count_x) {
-                        const Stmt samples = Loops({count_y, count_x}, [&](const Places& s) {
-                          const PrimExpr value =
-                              SampleImage(roi, data->shape, Load(batch, {i[0]}), PlaceOf(sides[0], i[2], s[0], count_y),
-                                          PlaceOf(sides[1], i[3], s[1], count_x),
-                                          [&](const PrimExpr& image, const PrimExpr& y, const PrimExpr& x) {
-                                            return Load(data, {image, i[1], y, x});
-                                          });
-                          const PrimExpr sum = Load(total, first);
-                          return Store(total, roi.is_max ? ir::Max(sum, value) : sum + value, first);
-                        });
-                        const PrimExpr count = count_y * count_x;
-                        const PrimExpr is_none = ir::Equal(count, ir::Int64(0));
-                        const PrimExpr start =
-                            roi.is_max ? ir::Select(is_none, Number(wide, 0), ir::MinValue(wide)) : Number(wide, 0);
-                        const PrimExpr divisor = ir::Cast(wide, ir::Max(count, ir::Int64(1)));
-                        const PrimExpr result = roi.is_max ? Load(total, first) : Load(total, first) / divisor;
-                        return ir::MakeSeq(
-                            {Store(total, start, first), samples, Store(outputs[0], ir::Cast(data->dtype, result), i)});
-                      });
-                    });
-                  },
-                  {total});
+  const Stmt nest = SpatialNest(
+      "roi_align", outputs[0]->shape,
+      [&](const Places& i) {
+        std::vector<RoiSide> sides;
+        std::vector<PrimExpr> counts;
+        for (size_t axis : {0, 1}) {
+          sides.push_back(SideOf(roi, axis, wide, [&](int64_t column) {
+            return Load(rois, {i[0], ir::Int64(column)});
+          }));
+          const PrimExpr as_long = ir::CallIntrinsic(ir::Intrinsic::kCeil, {sides[axis].bin});
+          counts.push_back(ir::Max(ir::Cast(DataType::Int(64), as_long), ir::Int64(0)));
+        }
+        return Let("count_y", counts[0], [&](const PrimExpr& count_y) {
+          return Let("count_x", counts[1], [&](const PrimExpr& count_x) {
+            const Stmt samples = Loops({count_y, count_x}, [&](const Places& s) {
+              const PrimExpr value = SampleImage(roi, data->shape, Load(batch, {i[0]}),
+                                                 NeighboursOf(PlaceOf(sides[0], i[2], s[0], count_y), data->shape[2]),
+                                                 NeighboursOf(PlaceOf(sides[1], i[3], s[1], count_x), data->shape[3]),
+                                                 [&](const PrimExpr& image, const PrimExpr& y, const PrimExpr& x) {
+                                                   return Load(data, {image, i[1], y, x});
+                                                 });
+              const PrimExpr sum = Load(total, first);
+              return Store(total, roi.is_max ? ir::Max(sum, value) : sum + value, first);
+            });
+            const PrimExpr count = count_y * count_x;
+            const PrimExpr is_none = ir::Equal(count, ir::Int64(0));
+            const PrimExpr start =
+                roi.is_max ? ir::Select(is_none, Number(wide, 0), ir::MinValue(wide)) : Number(wide, 0);
+            const PrimExpr divisor = ir::Cast(wide, ir::Max(count, ir::Int64(1)));
+            const PrimExpr result = roi.is_max ? Load(total, first) : Load(total, first) / divisor;
+            return ir::MakeSeq(
+                {Store(total, start, first), samples, Store(outputs[0], ir::Cast(data->dtype, result), i)});
+          });
+        });
+      },
+      {total});
   return std::vector<Stmt>{nest};
 }
 
