@@ -8,8 +8,7 @@
 // element-wise consumers of the result run in the tile's write-back. The loops over tiles are cut so that every tile is
 // full: loop_partition leaves the rest of x to a shorter tile, the rest of a constant y to a tile of fewer rows, the
 // rest of a symbolic y to single rows (each with as many vectors as a matrix x vector product has). The rest of a
-// symbolic x goes to tiles of ever fewer vectors, and to one masked vector; it runs by elements where loads have
-// conditions.
+// symbolic x goes to tiles of ever fewer vectors (where loads have conditions, of one) and to one masked vector.
 //
 // Where b changes with every so many values of y (the output channels of a group), the rows of a tile are of one group.
 #include <algorithm>
@@ -161,8 +160,8 @@ struct NestTile {
 
 class TileBuilder {
  public:
-  TileBuilder(Schedule& schedule, TileShape shape, bool by_elements)
-      : s_(schedule), shape_(shape), by_elements_(by_elements) {}
+  TileBuilder(Schedule& schedule, TileShape shape, bool by_vectors)
+      : s_(schedule), shape_(shape), by_vectors_(by_vectors) {}
 
   std::vector<NestTile> tiles;
 
@@ -225,10 +224,8 @@ class TileBuilder {
       const LoopRV tail_y = InnerLoops(s_, tail_block, parts.tail)[0].loop;
       if (IsConstant(parts.tail)) {
         for (LoopRV loop : OneX(tail_block, parts.tail, rows, tail_y)) tile_loops.push_back(loop);
-      } else if (by_elements_) {
-        tiles.push_back({tail_block, parts.tail, tail_y, LoopRV{}});
       } else {
-        RestOfX(tail_block, parts.tail, tail_y, tile / shape_.lanes / 2);
+        RestOfX(tail_block, parts.tail, tail_y, by_vectors_ ? 1 : tile / shape_.lanes / 2);
       }
     }
     return tile_loops;
@@ -325,7 +322,7 @@ class TileBuilder {
 
   Schedule& s_;
   TileShape shape_;
-  bool by_elements_;  // a symbolic rest of x: where loads have conditions, a vector of several masks costs more
+  bool by_vectors_;  // a symbolic rest of x: where loads have conditions, each width takes much code
 };
 
 constexpr int64_t kMostUnrolledTaps = 16;

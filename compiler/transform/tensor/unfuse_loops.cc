@@ -9,7 +9,7 @@
 //                                               ... quotient, begin + r
 //
 // It is done where the loops around never run with N <= 0. A quotient that is divided once more makes the loop over
-// quotients such a loop in turn. It is one of the last passes, since the other ones see more in a single loop.
+// quotients such a loop in turn; where N divides a quotient by a number, the loop is cut by that number first. It is one of the last passes, since the other ones see more in a single loop.
 #include <algorithm>
 #include <optional>
 #include <unordered_set>
@@ -37,7 +37,8 @@ const BinaryNode* AsFloorDivision(const PrimExpr& expr) {
   return divides && node->dtype == DataType::Int(64) ? node : nullptr;
 }
 
-// The first division of the variable plus something by something that is no constant, where the loop changes neither.
+// The first division of the variable plus something by something that is no constant, where the loop changes neither; or
+// the division by a number whose quotient is divided so.
 class FusedPlaceFinder : public StmtVisitor {
  public:
   FusedPlaceFinder(const PrimVar& var, arith::Analyzer& analyzer) : var_(var), analyzer_(analyzer) {
@@ -49,16 +50,21 @@ class FusedPlaceFinder : public StmtVisitor {
     if (found) return;
     const BinaryNode* node = AsFloorDivision(expr);
     if (node != nullptr && !AsConstInt(node->b) && IsFixed(node->b)) {
-      const std::optional<arith::LinearForm> form = arith::DetectLinear(node->a, {var_}, analyzer_);
-      if (form && IsConstInt(form->coefficients[0], 1) && IsFixed(form->constant)) {
-        found = FusedPlace{form->constant, node->b};
-        return;
-      }
+      const BinaryNode* inner = AsFloorDivision(node->a);
+      const bool is_quotient = inner != nullptr && inner->op == BinaryOp::kFloorDiv && AsConstInt(inner->b);
+      found = PlaceOf(*node);
+      if (!found && is_quotient) found = PlaceOf(*inner);
+      if (found) return;
     }
     StmtVisitor::VisitPrim(expr);
   }
 
  private:
+  std::optional<FusedPlace> PlaceOf(const BinaryNode& division) const {
+    const std::optional<arith::LinearForm> form = arith::DetectLinear(division.a, {var_}, analyzer_);
+    if (!form || !IsConstInt(form->coefficients[0], 1) || !IsFixed(form->constant)) return std::nullopt;
+    return FusedPlace{form->constant, division.b};
+  }
   void VisitDefinition(const PrimVar& var) override { defined_.insert(var.get()); }
   bool IsFixed(const PrimExpr& expr) const { return !ReadsMemory(expr) && !MentionsAny(expr, defined_); }
 

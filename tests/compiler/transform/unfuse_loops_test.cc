@@ -92,6 +92,21 @@ TEST_CASE("a fused loop in chunks becomes loops over quotients and remainders") 
                      Loop(total, [&](const PrimExpr& i) { return Store(s.output, value(i, Int64(0)), {i}); })));
 }
 
+TEST_CASE("a loop whose quotient by a number is divided by a symbol is cut by the number first") {
+  const Symbols s;
+  const PrimExpr total = s.a * s.b * s.n, size = Int64(7);
+  const auto value = [&](const PrimExpr& place) {
+    const PrimExpr half = ir::FloorDiv(place, Int64(2));
+    return (ir::FloorDiv(half, s.n) * Int64(1000) + ir::FloorMod(half, s.n)) * Int64(10) +
+           ir::FloorMod(place, Int64(2));
+  };
+  CheckSame(Function({s.input, s.output}, Loop(ir::FloorDiv(total + size - Int64(1), size), [&](const PrimExpr& t) {
+                       return Loop(ir::Min(size, total - t * size), [&](const PrimExpr& i) {
+                         return Store(s.output, value(t * size + i), {t * size + i});
+                       });
+                     })));
+}
+
 TEST_CASE("a divisor that is a sum or a product may be one of the fused extents") {
   const Symbols s;
   const PrimExpr less = s.n - Int64(2), plane = s.b * s.n;
