@@ -84,6 +84,13 @@ bool IsFloat32(const ir::Call& call) {
          *ir::As<ir::TensorTypeNode>(call->type)->dtype == f32;
 }
 
+// Floats of 16 bits are summed in float32.
+bool IsFloatOf32Or16(const ir::Call& call) {
+  const std::optional<DataType> dtype = TypeOf(call->args[0]).dtype;
+  if (dtype != DataType::Float(16) && dtype != DataType::Bfloat16()) return IsFloat32(call);
+  return TypeOf(call->args[1]).dtype == dtype && ir::As<ir::TensorTypeNode>(call->type)->dtype == dtype;
+}
+
 // Height and width may be symbolic; the kernel's dims are constants.
 bool HasConstantKernel(const ir::Call& call) {
   const auto* type = ir::As<ir::TensorTypeNode>(call->type);
@@ -92,7 +99,7 @@ bool HasConstantKernel(const ir::Call& call) {
 }
 
 bool IsDense(const ir::Call& call, const Target&) {
-  if (!HasLayouts(call, {kBlockedData, "OIHW16i16o", kBlockedData}) || !IsFloat32(call)) return false;
+  if (!HasLayouts(call, {kBlockedData, "OIHW16i16o", kBlockedData}) || !IsFloatOf32Or16(call)) return false;
   return HasConstantKernel(call) && KernelDim(call, 0) % call->attrs.GetInt("groups") == 0;
 }
 // Integers of 16 bits, summed in 32: convert_layout makes these nn.conv2d_pairs.
@@ -107,11 +114,11 @@ bool IsDenseOfInt16(const ir::Call& call, const Target&) {
 // Few input channels, without blocks: each is broadcast to the vectors of output channels.
 bool IsFirst(const ir::Call& call, const Target&) {
   constexpr int64_t kFewChannels = 8;
-  if (!HasLayouts(call, {"NCHW", "OIHW16o", kBlockedData}) || !IsFloat32(call)) return false;
+  if (!HasLayouts(call, {"NCHW", "OIHW16o", kBlockedData}) || !IsFloatOf32Or16(call)) return false;
   return HasConstantKernel(call) && call->attrs.GetInt("groups") == 1 && KernelDim(call, 1) <= kFewChannels;
 }
 bool IsDepthwise(const ir::Call& call, const Target&) {
-  if (!HasLayouts(call, {kBlockedData, "OIHW16o", kBlockedData}) || !IsFloat32(call)) return false;
+  if (!HasLayouts(call, {kBlockedData, "OIHW16o", kBlockedData}) || !IsFloatOf32Or16(call)) return false;
   return HasConstantKernel(call) && KernelDim(call, 1) == 1 &&
          call->attrs.GetInt("groups") == KernelDim(call, 0) * kBlock;
 }

@@ -277,8 +277,10 @@ double ConvCost(const ir::Call& call, const Target&) {
   const WindowExtents window = WindowExtentsOf(call, TapsOf(call), is_one_tap);
   const bool is_depthwise = ir::IsConstInt((*weight->dims)[1], 1) && call->attrs.GetInt("groups") > 1;
   const double cost = is_depthwise ? PlainChannelwiseCost(window) : PlainConvCost(window);
-  constexpr double kWidening = 4;  // of each product's operands to 32 bits, and its slow multiplication
-  return cost * (weight->dtype == DataType::Int(16) ? kWidening : 1);
+  // Of each product's operands to 32 bits; and integers are multiplied slowly.
+  constexpr double kWideningOfIntegers = 4, kWidening = 1.5;
+  const bool is_narrow = weight->dtype && weight->dtype->is_floating() && weight->dtype->bits < 32;
+  return cost * (weight->dtype == DataType::Int(16) ? kWideningOfIntegers : is_narrow ? kWidening : 1);
 }
 
 double ConvTransposeCost(const ir::Call& call, const Target&) {

@@ -277,8 +277,8 @@ class LayoutConverter {
       for (int64_t i = 0; i < kBlock; ++i) mask.push_back(o / width == i / width ? 1.0f : 0.0f);
     }
     Expr same_group = ConstantOf(mask, {1, kBlock, kBlock, 1, 1});
-    if (IsInt16(weight)) {
-      INGOT_ASSIGN_OR_RETURN(same_group, forms_.Emit("astype", {same_group}, {{"dtype", DataType::Int(16)}}));
+    if (const DataType dtype = *As<ir::TensorTypeNode>(weight->type)->dtype; dtype != DataType::Float(32)) {
+      INGOT_ASSIGN_OR_RETURN(same_group, forms_.Emit("astype", {same_group}, {{"dtype", dtype}}));
     }
     const ir::PrimExpr block = ir::Int64(kBlock);
     INGOT_ASSIGN_OR_RETURN(value, forms_.Reshape(value, {ir::Int64(blocks), block, block, dims[2], dims[3]}));

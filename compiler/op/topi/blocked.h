@@ -18,7 +18,7 @@ struct BlockedWindow {
 // weight [output blocks, input channels, h, w, output block]: over data without blocks every channel, else (depthwise,
 // one input channel) the output's own one. Data of int16 is summed in int32; weights in int32 then hold two input
 // channels in each word (PairProduct): [output blocks, input blocks per group, h, w, input block / 2, output block].
-// Data of uint8 is summed in int32, too, by such weights of four signed bytes in each word (T.dot_bytes). `edge` lies
+// Floats of 16 bits are summed in float32. Data of uint8 is summed in int32, too, by such weights of four signed bytes in each word (T.dot_bytes). `edge` lies
 // around the data.
 te::Tensor BlockedConv2d(const te::Tensor& data, const te::Tensor& weight, const BlockedWindow& window, int64_t groups,
                          Shape shape, const PrimExpr& edge);

@@ -8,6 +8,7 @@
 
 #include "compiler/schedule/rules/contiguity.h"
 #include "compiler/schedule/rules/rules.h"
+#include "compiler/te/annotations.h"
 
 namespace ingot::schedule {
 
@@ -112,6 +113,9 @@ Match<> MatchesInline(const ScheduleState& state, const BlockSite& site, const T
   if (WritesOutput(state, site)) return Declined{"it writes a result of the kernel"};
   const std::vector<BlockSite> readers = state.Readers(StoreOf(site).buffer);
   if (readers.empty()) return Declined{"nothing reads it"};
+  if (site.block().annotations.Find(te::kIsKept) != nullptr) {
+    return Declined{"it is computed once for a reduction that reads it many times"};
+  }
   if (!FitsInto(site, readers)) return Declined{"its readers' formulas would get too long"};
   if (IsTable(site, readers)) return Declined{"it is a table: values that its readers need many times"};
   if (IsRowSource(state, site)) return Declined{"its reader takes rows of it at places from a table"};

@@ -1,12 +1,14 @@
 // Before: a function of blocks, scheduled or not. After: no block is left. Iteration variables are replaced by the
 // values that they were bound to; initialisations are under the condition "every reduction variable has its first
 // value", predicates are Ifs, buffers of blocks are Allocate statements in place of the block, with the alignment of
-// rows that their writers asked for (storage_align); every loop starts at 0; loops and indices are int64. It comes
-// first, because all later passes work on loops.
+// rows that their writers asked for (storage_align); every loop starts at 0; loops and indices are int64; a sum that skips
+// zeros (te/annotations.h) stands under the condition of what it adds. It comes first, because all later passes work on
+// loops.
 #include "compiler/ir/visitor.h"
 #include "compiler/schedule/device_loops.h"
 #include "compiler/schedule/region.h"
 #include "compiler/target/cuda.h"
+#include "compiler/te/annotations.h"
 #include "compiler/transform/tensor/passes.h"
 
 namespace ingot::transform {
@@ -63,6 +65,7 @@ class BlockLowerer : public StmtMutator {
       first = And(first, Equal(realize->iter_values[i], iter.domain.min));
     }
     Stmt body = MutateStmt(block.body);
+    if (block.annotations.Find(te::kSkipsZeros) != nullptr) body = SkipZeros(body);
     if (block.init) {
       Stmt init = MutateStmt(block.init);
       if (!IsConstInt(first, 1)) init = Make<IfStmtNode>(first, std::move(init), nullptr);
@@ -119,6 +122,17 @@ class BlockLowerer : public StmtMutator {
   }
 
  private:
+  // s = s + if_then_else(condition, x, 0) as a statement under the condition.
+  static Stmt SkipZeros(const Stmt& body) {
+    const auto* store = As<BufferStoreNode>(body);
+    const auto* sum = store != nullptr ? As<BinaryNode>(store->value) : nullptr;
+    if (sum == nullptr || sum->op != BinaryOp::kAdd) return body;
+    const auto* term = As<PrimCallNode>(sum->b);
+    if (As<BufferLoadNode>(sum->a) == nullptr || term == nullptr || term->op != Intrinsic::kIfThenElse) return body;
+    BufferStoreNode copy = *store;
+    copy.value = sum->a + term->args[1];
+    return Make<IfStmtNode>(term->args[0], Make<BufferStoreNode>(std::move(copy)), nullptr);
+  }
   // Returns the same number as int64.
   static PrimExpr Wide(const PrimExpr& expr) {
     if (const auto value = AsConstInt(expr)) return expr->dtype.is_scalar() ? Int64(*value) : expr;

@@ -2,7 +2,8 @@
 // comparison is linear in a serial loop's variable, the loop is split into the iterations in which all comparisons hold
 // for every inner iteration, without the conditions, and the iterations before and after, which keep them. If all
 // comparisons certainly fail in a remaining part, they are false there, so that the predicate of a last, shorter chunk
-// becomes its loop's extent. It comes before vectorisation, so that the long middle part is plain vectors, and works
+// becomes its loop's extent. Iterations in which a comparison fails for every inner iteration, and nothing is left to do
+// then, are left out. It comes before vectorisation, so that the long middle part is plain vectors, and works
 // from the inside out. The parts share large local buffers, since all copies of a kernel's buffers are on the stack
 // together, and what the threads of a block share.
 #include <algorithm>
@@ -36,6 +37,7 @@ constexpr int64_t kSmallBufferBytes = 4 << 10;
 struct Guard {
   PrimExpr comparison;
   std::vector<InnerVar> inner;
+  bool is_of_statement;
 };
 class GuardCollector : public StmtVisitor {
  public:
@@ -55,11 +57,11 @@ class GuardCollector : public StmtVisitor {
     inner_.pop_back();
   }
   void Visit(const IfStmtNode& node) override {
-    Add(node.condition);
+    Add(node.condition, true);
     StmtVisitor::Visit(node);
   }
   void Visit(const PrimCallNode& call) override {
-    if (call.op == Intrinsic::kIfThenElse) Add(call.args[0]);
+    if (call.op == Intrinsic::kIfThenElse) Add(call.args[0], false);
     StmtVisitor::Visit(call);
   }
   void Visit(const LetNode& let) override {
@@ -72,9 +74,10 @@ class GuardCollector : public StmtVisitor {
   }
 
  private:
-  void Add(const PrimExpr& condition) {
+  void Add(const PrimExpr& condition, bool is_of_statement) {
     for (const PrimExpr& part : ConjunctsOf(condition)) {
-      if (As<BinaryNode>(part) != nullptr && !MentionsAny(part, lets_)) guards.push_back({part, inner_});
+      if (As<BinaryNode>(part) != nullptr && !MentionsAny(part, lets_))
+        guards.push_back({part, inner_, is_of_statement});
     }
   }
   std::vector<InnerVar> inner_;
@@ -154,7 +157,8 @@ bool HasEffects(const Stmt& stmt) {
 // The iterations [low, high) of a loop in which a comparison holds; an absent bound is the loop's own.
 struct Held {
   std::optional<PrimExpr> low, high;
-  bool exact = false;  // outside of the range it holds for no inner iteration
+  PrimExpr any;        // beyond this bound it holds for no inner iteration
+  bool exact = false;  // that is the same bound
 };
 
 class LoopPartitioner : public RangeMutator {
@@ -199,12 +203,28 @@ class LoopPartitioner : public RangeMutator {
     const Stmt body = hoister.MutateStmt(loop.body);
     const Stmt middle = ComparisonReplacer(held, true).MutateStmt(body);
     const Stmt after = shared ? ComparisonReplacer(held, false).MutateStmt(body) : body;
-    const bool ends_there = !HasEffects(after);
-    if (!may_copy && !(ends_there && analyzer_.ProveLessEqual(first, Int64(0)))) return Make<ForNode>(loop);
+    // In each iteration before `first` one of the lower bounds fails, in each one from `last` on one of the upper ones.
+    bool nothing_before = true, nothing_behind = true;
+    PrimExpr begin = Int64(0), end = loop.extent;
+    for (size_t i = 0; i < guards.size(); ++i) {
+      const std::optional<Held>& range = ranges[i];
+      const PrimExprNode* comparison = guards[i].comparison.get();
+      if (held.count(comparison) == 0 || kept.count(comparison) != 0) continue;
+      const bool is_needed =
+          guards[i].is_of_statement && !HasEffects(ComparisonReplacer({comparison}, false).MutateStmt(body));
+      (range->low ? nothing_before : nothing_behind) &= is_needed && range->exact;
+      if (is_needed && range->low) begin = Max(begin, range->any);
+      if (is_needed && range->high) end = Min(end, range->any);
+    }
+    const bool starts_there = nothing_before || analyzer_.ProveLessEqual(first, Int64(0));
+    const bool ends_there = nothing_behind || !HasEffects(after);
+    if (!may_copy && !(starts_there && ends_there)) return Make<ForNode>(loop);
+    begin = analyzer_.Simplify(Min(begin, first));
+    end = analyzer_.Simplify(Max(end, last));
     std::vector<Stmt> parts;
-    AddPart(parts, loop, body, Int64(0), first);
+    if (!starts_there) AddPart(parts, loop, body, begin, first);
     AddPart(parts, loop, middle, first, last);
-    if (!ends_there) AddPart(parts, loop, after, last, loop.extent);
+    if (!ends_there) AddPart(parts, loop, after, last, end);
     Stmt whole = MakeSeq(std::move(parts));
     for (const Buffer& buffer : hoister.buffers) whole = Make<AllocateNode>(buffer, std::move(whole));
     return whole;
@@ -229,15 +249,16 @@ class LoopPartitioner : public RangeMutator {
     const std::optional<schedule::Span1D> rest = schedule::RelaxExpr(bound->rest, guard.inner, analyzer_);
     if (!rest) return std::nullopt;
     // The extent of an inner loop may depend on other loops, also on this one.
-    for (const PrimVar& used : FreePrimVars(rest->min)) {
+    for (const PrimVar& used : FreePrimVars(rest->min + rest->span)) {
       const bool inner =
           std::any_of(guard.inner.begin(), guard.inner.end(), [&](const InnerVar& i) { return used.same_as(i.var); });
       if (inner || used.same_as(var)) return std::nullopt;
     }
     const bool exact = IsConstInt(rest->span, 0);
     const PrimExpr place = analyzer_.Simplify(bound->PlaceFor(rest->min));
-    if (bound->holds_after()) return Held{place, std::nullopt, exact};
-    return Held{std::nullopt, place, exact};
+    const PrimExpr any = exact ? place : analyzer_.Simplify(bound->PlaceFor(rest->min + rest->span));
+    if (bound->holds_after()) return Held{place, std::nullopt, any, exact};
+    return Held{std::nullopt, place, any, exact};
   }
 };
 

@@ -262,6 +262,12 @@ void BlockedCases(CaseBuilder& b) {
   conv("blocked_strided", {2, 1, 5, 9, 16}, {3, 1, 2, 3, 16, 16},
        {{"strides", Ints({2, 3})}, {"padding", Ints({1, 0, 2, 1})}});
   conv("blocked_dilated", {1, 1, 7, 7, 16}, {1, 1, 3, 3, 16, 16}, {{"dilation", Ints({2, 1})}, {"padding", 2}});
+  // Rows of windows that lie far apart, some of them in the padding for all places of a row.
+  const Attrs far = {{"dilation", Ints({5, 6})}, {"padding", Ints({5, 6, 6, 7})}};
+  conv("blocked_far_apart", {1, 2, 6, 29, 16}, {1, 2, 3, 3, 16, 16}, far);
+  conv("blocked_far_strided", {2, 1, 9, 9, 16}, {3, 1, 3, 2, 16, 16}, far.With("strides", Ints({2, 1})));
+  conv("blocked_far_depthwise", {1, 2, 4, 13, 16}, {2, 1, 3, 3, 16}, far.With("groups", 32));
+  conv("blocked_far_first", {1, 3, 5, 17}, {2, 3, 3, 3, 16}, far);
   conv("blocked_groups", {1, 2, 2, 4, 16}, {2, 1, 1, 3, 16, 16}, {{"groups", 2}});
   conv("blocked_pointwise", {1, 2, 1, 49, 16}, {3, 2, 1, 1, 16, 16}, {});
   conv("blocked_wide", {2, 1, 1, 56, 16}, {2, 1, 1, 1, 16, 16}, {});
@@ -270,6 +276,19 @@ void BlockedCases(CaseBuilder& b) {
   conv("blocked_depthwise", {1, 2, 5, 13, 16}, {2, 1, 3, 3, 16}, {{"groups", 32}, {"padding", 1}});
   conv("blocked_depthwise_strided", {2, 1, 7, 7, 16}, {1, 1, 5, 5, 16},
        {{"groups", 16}, {"padding", Ints({2, 1, 2, 2})}, {"strides", 2}});
+  // Floats of 16 bits are widened with the padding, or before it.
+  for (const DataType narrow : {DataType::Float(16), DataType::Bfloat16()}) {
+    const auto of_16_bits = [&](const std::string& label, IntList data, IntList weight, Attrs attrs) {
+      attrs = attrs.With("data_layout", "NCHW16c").With("out_layout", "NCHW16c");
+      attrs = attrs.With("kernel_layout", weight.size() == 6 ? "OIHW16i16o" : "OIHW16o");
+      b.Add("nn.conv2d", label + "_" + narrow.ToString(),
+            {Data(narrow, std::move(data)), Data(narrow, std::move(weight), 1)}, std::move(attrs));
+    };
+    of_16_bits("blocked", {1, 1, 3, 13, 16}, {1, 1, 3, 3, 16, 16}, {{"padding", 1}});
+    of_16_bits("blocked_pointwise", {1, 2, 1, 9, 16}, {3, 2, 1, 1, 16, 16}, {});
+    of_16_bits("blocked_far_apart", {1, 1, 6, 9, 16}, {1, 1, 3, 3, 16, 16}, far);
+    of_16_bits("blocked_depthwise", {1, 1, 5, 7, 16}, {1, 1, 3, 3, 16}, {{"groups", 16}, {"padding", 1}});
+  }
   const DataType int16 = DataType::Int(16);
   ConvCase(b, "nn.conv2d", "blocked_int16", {1, 2, 3, 7, 16}, {1, 2, 3, 3, 16, 16},
            {{"padding", 1},
