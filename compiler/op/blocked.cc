@@ -224,6 +224,17 @@ Result<std::vector<ReferenceTensor>> ReferenceBlocked(
   return results;
 }
 
+int64_t FilledChannels(int64_t channels) { return (channels + kBlock - 1) / kBlock * kBlock; }
+
+bool WordsPay(int64_t groups, int64_t width, int64_t outputs) {
+  // A word of four bytes is multiplied as fast as one float, so that so many products by zeros cost nothing.
+  constexpr int64_t kFewestChannels = 3, kProductsPerWord = 4;
+  if (groups == 1) return width >= kFewestChannels;
+  if (width < 2) return false;
+  if (width == outputs && kBlock % width == 0) return true;  // groups share blocks
+  return FilledChannels(width) * FilledChannels(outputs) < kProductsPerWord * width * outputs;
+}
+
 std::vector<Implementation> BlockedConv2d() {
   return {
       {"blocked", IsDense, DenseCost, {kBlockedData, "OIHW16i16o", kBlockedData}, Build<DefineConv2d>},

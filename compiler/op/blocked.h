@@ -33,6 +33,11 @@ Result<std::vector<ReferenceTensor>> ReferenceBlocked(
 // Dense and grouped convolution over NCHW16c with weights OIHW16i16o, depthwise convolution over NCHW16c with weights
 // OIHW16o, and convolution of few input channels in NCHW with weights OIHW16o.
 std::vector<Implementation> BlockedConv2d();
+// Whether bytes take less time over channels in blocks, several in each word, than as floats: of groups of so many input
+// and output channels. Groups that do not fill their blocks are filled up with zeros.
+bool WordsPay(int64_t groups, int64_t width, int64_t outputs);
+// As many channels as fill blocks.
+int64_t FilledChannels(int64_t channels);
 Implementation BlockedMaxPool2d();
 Implementation BlockedAvgPool2d();
 

@@ -1,8 +1,9 @@
-// Convolutions of integers over channels in blocks of 16, which convert_layout makes of nn.conv2d over int16. Weights
-// hold several neighbouring input channels in each word, as the data does in memory, so that kernels multiply all of
-// them by one instruction: nn.conv2d_pairs two of 16 bits (topi::PairProduct), nn.conv2d_bytes four bytes
-// (T.dot_bytes). Types and values are those of nn.conv2d over the same weights one by one; what lies around an image of
-// bytes is a number that is given.
+// Convolutions of integers over channels in blocks, which convert_layout makes of nn.conv2d over int16. Weights hold
+// several neighbouring input channels in each word, as the data does in memory, so that kernels multiply all of them by
+// one instruction: nn.conv2d_pairs two of 16 bits (topi::PairProduct), nn.conv2d_bytes four bytes (T.dot_bytes). Blocks
+// of the result are 16 channels, those of the data as many as the weights have words for. Types and values are those of
+// nn.conv2d over the same weights one by one; what lies around an image of bytes is a number that is given.
+#include <string>
 #include <utility>
 
 #include "compiler/op/blocked.h"
@@ -26,7 +27,15 @@ DataType DataOf() {
   return kPerWord == kPair ? kFactor : kDataByte;
 }
 
-// The call of nn.conv2d over variables of int16, whose weights are [output blocks, input blocks, h, w, 16, 16].
+// The input channels of a block of the data; 0: not of whole words, or of too many.
+template <int kPerWord>
+int64_t InputBlock(const Dims& weight) {
+  const auto words = ir::AsConstInt(weight[kWords]);
+  return words && *words >= 1 && *words <= kBlockOfChannels / kPerWord ? *words * kPerWord : 0;
+}
+
+// The call of nn.conv2d over variables of int16, whose weights are [output blocks, input blocks, h, w, b, 16] with data
+// in blocks of b.
 template <int kPerWord>
 Result<ir::Call> SingleProducts(const ir::Call& call) {
   INGOT_ASSIGN_OR_RETURN(const ir::TensorType data, TensorArg(call, 0));
@@ -41,14 +50,14 @@ Result<ir::Call> SingleProducts(const ir::Call& call) {
     return error("data of rank 5 and weights of rank 6, both of known dims");
   }
   Dims dims = *weight->dims;
-  if (DimsDiffer(dims[kWords], ir::Int64(kBlockOfChannels / kPerWord))) {
-    return error("weights of 16 input channels, " + std::to_string(kPerWord) + " in each word");
-  }
-  dims[kWords] = ir::Int64(kBlockOfChannels);
+  const int64_t block = InputBlock<kPerWord>(dims);
+  if (block == 0) return error("weights of at most 16 input channels, " + std::to_string(kPerWord) + " in each word");
+  dims[kWords] = ir::Int64(block);
   const ir::Expr x = ir::Make<ir::VarNode>("x", TensorOf(*data->dims, kFactor, data));
   const ir::Expr w = ir::Make<ir::VarNode>("w", TensorOf(std::move(dims), kFactor, weight));
-  const ir::Attrs attrs = call->attrs.With("data_layout", "NCHW16c")
-                              .With("kernel_layout", "OIHW16i16o")
+  const std::string count = std::to_string(block);
+  const ir::Attrs attrs = call->attrs.With("data_layout", "NCHW" + count + "c")
+                              .With("kernel_layout", "OIHW" + count + "i16o")
                               .With("out_layout", "NCHW16c")
                               .With("out_dtype", kProduct);
   return MakeCall("nn.conv2d", {x, w}, attrs);
@@ -69,7 +78,7 @@ Result<ir::Type> InferWords(const ir::Call& call) {
 template <int kPerWord>
 ReferenceTensor WeightsOf(const ReferenceTensor& words) {
   std::vector<int64_t> dims = words.dims;
-  dims[kWords] = kBlockOfChannels;
+  dims[kWords] *= kPerWord;
   ReferenceTensor weight = NewReference(kFactor, dims);
   constexpr int kBits = 32 / kPerWord;
   ForEachIndex(dims, [&](const Index& at, int64_t flat) {
@@ -148,8 +157,8 @@ std::vector<OpRow> WordConvolutionOps() {
   return {RowOfWords<kPair>("nn.conv2d_pairs",
                             "nn.conv2d of int16 in int32: data NCHW16c, weights OIHW8i16o of two input channels each"),
           RowOfWords<kQuad>("nn.conv2d_bytes",
-                            "nn.conv2d of uint8 by int8 in int32, `edge` around the data: data NCHW16c, weights "
-                            "OIHW4i16o of four input channels each")};
+                            "nn.conv2d of uint8 by int8 in int32, `edge` around the data: data NCHW16c or in smaller "
+                            "blocks, weights OIHW4i16o of four input channels each")};
 }
 
 }  // namespace ingot::op

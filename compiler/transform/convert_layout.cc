@@ -145,11 +145,15 @@ class LayoutConverter {
       const auto bytes = AsByteConvolution(call, definitions_, context_.options.target);
       if (bytes) return ConvertBytes(binding, call, best, *bytes);
     }
+    const std::optional<int64_t> few = are_words ? FewChannels(call, call->args[0], kPairsPerWord) : std::nullopt;
     // Converts the arguments to their layouts.
-    const bool is_flat = IsOneTap(call) && best.takes_blocks();
+    const bool is_flat = IsOneTap(call) && best.takes_blocks() && !few;
     std::vector<Expr> args;
     for (size_t i = 0; i < call->args.size(); ++i) {
-      if (i > 0) {
+      if (few) {
+        INGOT_ASSIGN_OR_RETURN(const Expr laid_out, LayOutFew(call->args[i], *few, i > 0));
+        args.push_back(laid_out);
+      } else if (i > 0) {
         INGOT_ASSIGN_OR_RETURN(const Expr weight, LayOutWeight(call->args[i], best));
         args.push_back(weight);
       } else if (best.takes_blocks()) {
@@ -161,7 +165,7 @@ class LayoutConverter {
       }
     }
     if (are_words) {
-      INGOT_ASSIGN_OR_RETURN(args[1], WordsOfChannels(args[1], 2));
+      INGOT_ASSIGN_OR_RETURN(args[1], WordsOfChannels(args[1], kPairsPerWord));
     }
     INGOT_ASSIGN_OR_RETURN(const Expr result,
                            are_words ? forms_.Emit("nn.conv2d_pairs", std::move(args), WindowOf(best.attrs), binding)
@@ -187,12 +191,12 @@ class LayoutConverter {
     return forms_.LayOut(weight, best.layouts[1]);
   }
 
-  // Weights [O / 16, I / 16, h, w, 16, 16] of int16 -> [O / 16, I / 16, h, w, 16 / count, 16], `count` input channels in
+  // Weights [O / 16, I / b, h, w, b, 16] of int16 -> [O / 16, I / b, h, w, b / count, 16], `count` input channels in
   // each word: two of 16 bits, or four bytes.
   Result<Expr> WordsOfChannels(Expr weight, int64_t count) {
     Dims dims = *TypedDimsOf(weight);
-    const ir::PrimExpr words = ir::Int64(kBlock / count), block = ir::Int64(kBlock);
-    if (count == 4) {
+    const ir::PrimExpr words = ir::Int64(*ir::AsConstInt(dims[4]) / count), block = ir::Int64(kBlock);
+    if (count == kBytesPerWord) {
       INGOT_ASSIGN_OR_RETURN(weight, forms_.Emit("astype", {weight}, {{"dtype", DataType::Int(8)}}));
     }
     INGOT_ASSIGN_OR_RETURN(
@@ -209,15 +213,16 @@ class LayoutConverter {
   // that of b' w less z' times the sum of the weights, if z' lies around the image.
   Result<bool> ConvertBytes(const ir::Binding& binding, const ir::Call& call, const WindowChoice& best,
                             const ByteConvolution& conv) {
-    const Form form = IsOneTap(call) ? Form::kFlat : Form::kBlocked;
+    const std::optional<int64_t> few = FewChannels(call, conv.bytes, kBytesPerWord);
+    const Form form = IsOneTap(call) && !few ? Form::kFlat : Form::kBlocked;
     const bool is_signed = As<ir::TensorTypeNode>(conv.bytes->type)->dtype->is_int();
     const int64_t moved = is_signed ? 128 : 0;
-    INGOT_ASSIGN_OR_RETURN(Expr data, forms_.Get(conv.bytes, form));
+    INGOT_ASSIGN_OR_RETURN(Expr data, few ? LayOutFew(conv.bytes, *few, false) : forms_.Get(conv.bytes, form));
     if (is_signed) {
       INGOT_ASSIGN_OR_RETURN(data, Unsigned(data));
     }
-    INGOT_ASSIGN_OR_RETURN(Expr words, LayOutWeight(call->args[1], best));
-    INGOT_ASSIGN_OR_RETURN(words, WordsOfChannels(words, 4));
+    INGOT_ASSIGN_OR_RETURN(Expr words, few ? LayOutFew(call->args[1], *few, true) : LayOutWeight(call->args[1], best));
+    INGOT_ASSIGN_OR_RETURN(words, WordsOfChannels(words, kBytesPerWord));
     const int64_t outputs = static_cast<int64_t>(conv.weight_sums.size()), blocks = (outputs + kBlock - 1) / kBlock;
     op::ReferenceTensor sums = op::NewReference(DataType::Int(32), {1, blocks, 1, 1, kBlock});
     std::ranges::copy(conv.weight_sums, sums.ints.begin());
@@ -245,6 +250,23 @@ class LayoutConverter {
     forms_.Define(binding.var, result, form, 0.0);
     leaves_dead_code_ = true;  // what made int16 of the bytes
     return true;
+  }
+
+  // ---- Few channels, as of an image, are one block of as many words as they fill.
+  static constexpr int64_t kPairsPerWord = 2, kBytesPerWord = 4;
+  // The channels of that block; nothing where blocks of 16 have no empty words, or hold the data already.
+  std::optional<int64_t> FewChannels(const ir::Call& call, const Expr& data, int64_t per_word) const {
+    const auto channels = ir::AsConstInt((*TypedDimsOf(call->args[1]))[1]);
+    if (!channels || *channels > kBlock - per_word || call->attrs.GetInt("groups") != 1) return std::nullopt;
+    if (!forms_.HasPlain(data)) return std::nullopt;
+    return (*channels + per_word - 1) / per_word * per_word;
+  }
+  // Data, or weights for it, with one block of channels.
+  Result<Expr> LayOutFew(const Expr& x, int64_t channels, bool is_weight) {
+    const std::string block = std::to_string(channels);
+    if (is_weight) return forms_.LayOut(x, *Layout::Parse("OIHW" + block + "i16o", "OIHW"));
+    INGOT_RETURN_IF_ERROR(forms_.MakePlain(x));
+    return forms_.LayOut(x, *Layout::Parse(kPlainLayout + block + "c", kPlainLayout));
   }
 
   // x + 128, of signed bytes.

@@ -22,6 +22,8 @@ const std::vector<Pass>& DefaultPasses() {
        ConvertToDataflow},
       {"unfold_batch_norms", "batch normalisations of weights become arithmetic that folds", 1, UnfoldBatchNorms},
       {"quantised_products", "products of dequantised bytes become products of the bytes", 1, RewriteQuantisedProducts},
+      {"fit_windows", "convolutions without taps that see padding alone, groups of int16 in whole blocks", 1,
+       FitWindows},
       {"fold_constants", "evaluate calls over constants", 1, FoldConstants},
       {"eliminate_common_subexpressions", "merge equal pure computations, aliases and projections", 1,
        EliminateCommonSubexpressions},

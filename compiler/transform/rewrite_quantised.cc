@@ -9,6 +9,7 @@
 #include <limits>
 #include <optional>
 
+#include "compiler/op/blocked.h"
 #include "compiler/op/infer.h"
 #include "compiler/op/names.h"
 #include "compiler/op/reference.h"
@@ -158,13 +159,13 @@ bool IsWinograds(const ir::Call& call) {
          ir::IsConstInt((*weight)[3], 3) && all_one("strides") && all_one("dilation");
 }
 
-// Few channels leave blocks empty.
+// Whether it is over channels in blocks that bytes are fast.
 bool FillsBlocks(const ir::Call& call, const op::Dims& weight) {
-  constexpr int64_t kFewChannels = 8;
   const bool is_plain =
       call->attrs.GetString("data_layout") == "NCHW" && call->attrs.GetString("kernel_layout") == "OIHW";
-  const std::optional<int64_t> channels = ir::AsConstInt(weight[1]);
-  return is_plain && call->attrs.GetInt("groups") == 1 && channels && *channels > kFewChannels;
+  const std::optional<int64_t> outputs = ir::AsConstInt(weight[0]), width = ir::AsConstInt(weight[1]);
+  const int64_t groups = call->attrs.GetInt("groups");
+  return is_plain && outputs && width && op::WordsPay(groups, *width, *outputs / groups);
 }
 
 // bytes - zero, which int16 holds.

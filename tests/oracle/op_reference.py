@@ -713,8 +713,9 @@ def matmul_packed(c, x):
 def conv_pairs(c, x):
     """Each word of the weights is two input channels, the first one lowest."""
     words = np.ascontiguousarray(x[1]).astype("<i4")
-    weight = np.moveaxis(words.view("<i2").reshape(*words.shape, 2), -1, -2).reshape(*words.shape[:4], 16, 16)
-    layouts = {"data_layout": "NCHW16c", "kernel_layout": "OIHW16i16o", "out_layout": "NCHW16c"}
+    block = words.shape[4] * 2
+    weight = np.moveaxis(words.view("<i2").reshape(*words.shape, 2), -1, -2).reshape(*words.shape[:4], block, 16)
+    layouts = {"data_layout": f"NCHW{block}c", "kernel_layout": f"OIHW{block}i16o", "out_layout": "NCHW16c"}
     if x[0].size == 0:
         return np.zeros(c["outputs"][0]["dims"], np.int32)
     return conv({**c, "attrs": {**c["attrs"], **layouts}}, [x[0].astype(np.float32), weight.astype(np.float32)])
@@ -723,11 +724,13 @@ def conv_pairs(c, x):
 def conv_bytes(c, x):
     """Each word of the weights is four input channels, the first one lowest; the third argument is around the data."""
     words = np.ascontiguousarray(x[1]).astype("<i4")
-    weight = np.moveaxis(words.view("i1").reshape(*words.shape, 4), -1, -2).reshape(*words.shape[:4], 16, 16)
+    block = words.shape[4] * 4
+    weight = np.moveaxis(words.view("i1").reshape(*words.shape, 4), -1, -2).reshape(*words.shape[:4], block, 16)
     top, left, bottom, right = c["attrs"].get("padding", [0] * 4)
     around = ((0, 0), (0, 0), (top, bottom), (left, right), (0, 0))
     data = np.pad(x[0], around, constant_values=x[2])
-    layouts = {"data_layout": "NCHW16c", "kernel_layout": "OIHW16i16o", "out_layout": "NCHW16c", "padding": [0] * 4}
+    layouts = {"data_layout": f"NCHW{block}c", "kernel_layout": f"OIHW{block}i16o", "out_layout": "NCHW16c",
+               "padding": [0] * 4}
     if x[0].size == 0:
         return np.zeros(c["outputs"][0]["dims"], np.int32)
     return conv({**c, "attrs": {**c["attrs"], **layouts}}, [data.astype(np.float32), weight.astype(np.float32)])

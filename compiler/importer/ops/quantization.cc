@@ -13,6 +13,7 @@
 
 #include "compiler/importer/ops/convolution.h"
 #include "compiler/importer/ops/families.h"
+#include "compiler/op/blocked.h"
 #include "compiler/op/infer.h"
 #include "compiler/op/packed_elements.h"
 #include "compiler/op/reference.h"
@@ -285,7 +286,7 @@ enum class ConvSums : uint8_t {
 
 // Bytes without their zero points are at most 255, so that a float32 holds the sums of 258 products.
 ConvSums SumsOf(const ConvCall& conv, bool are_bytes) {
-  constexpr int64_t kMostExact = (int64_t{1} << 24) / (255 * 255), kBlock = 16, kFewChannels = 8;
+  constexpr int64_t kMostExact = (int64_t{1} << 24) / (255 * 255);
   int64_t taps = 1;
   for (size_t i = 1; i < conv.weight.size(); ++i) {
     const auto extent = ir::AsConstInt(conv.weight[i]);
@@ -300,10 +301,8 @@ ConvSums SumsOf(const ConvCall& conv, bool are_bytes) {
   const int64_t groups = conv.attrs.GetInt("groups");
   const int64_t width = ir::AsConstInt(conv.weight[1]).value_or(0);
   const int64_t outputs = ir::AsConstInt(conv.weight[0]).value_or(0) / std::max<int64_t>(groups, 1);
-  const bool fills_blocks = groups == 1 ? width > kFewChannels
-                                        : (width % kBlock == 0 && outputs % kBlock == 0) ||
-                                              (width > 1 && width == outputs && kBlock % width == 0);
-  return is_exact && (!fills_blocks || conv.data.size() == 5) ? ConvSums::kFloat : ConvSums::kInt16;
+  const bool words_pay = op::WordsPay(groups, width, outputs);
+  return is_exact && (!words_pay || conv.data.size() == 5) ? ConvSums::kFloat : ConvSums::kInt16;
 }
 
 // Where inputs of a convolution are: its factors, and their zero points.

@@ -525,7 +525,7 @@ class ConvNest {
     s_.ComputeAt(stage, tasks_[0]);
     const HandleList<InnerLoop> inner = InnerLoops(s_, stage, tasks_[0]);
     const auto extent = AsConstInt(s_.Loop(inner.back().loop).loop->extent);
-    if (extent && *extent == ExtentOf(site_, kV)) VectorizeTile(s_, inner.back().loop, lanes_);
+    if (extent && *extent <= ExtentOf(site_, kV)) VectorizeTile(s_, inner.back().loop, lanes_);
   }
 
   static bool IsVoidLoop(LoopRV loop) { return loop.id < 0; }

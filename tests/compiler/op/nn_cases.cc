@@ -229,6 +229,10 @@ void PoolCases(CaseBuilder& b) {
   bytes("groups", {1, 2, 2, 4, 16}, {2, 1, 1, 3, 4, 16}, {{"groups", 2}}, 1);
   bytes("pointwise", {1, 2, 1, 49, 16}, {3, 2, 1, 1, 4, 16}, {}, 0);
   bytes("point", {3, 2, 1, 1, 16}, {5, 2, 1, 1, 4, 16}, {}, 0);
+  bytes("few", {1, 1, 5, 9, 4}, {2, 1, 3, 3, 1, 16}, {{"strides", Ints({2, 1})}, {"padding", Ints({1, 1, 1, 1})}}, 130);
+  bytes("eight", {1, 2, 4, 5, 8}, {1, 2, 2, 2, 2, 16}, {}, 9);
+  bytes("far_apart", {1, 1, 6, 9, 16}, {1, 1, 3, 3, 4, 16},
+        {{"dilation", Ints({5, 6})}, {"padding", Ints({5, 6, 5, 6})}}, 77);
   bytes("empty", {0, 1, 3, 3, 16}, {1, 1, 1, 1, 4, 16}, {}, 3);
   for (const char* op : {"nn.max_pool2d", "nn.avg_pool2d"}) {
     b.Add(op, "infinite_window", {Of(kF32, {1, 1, 2, 2}, {-kInf, -kInf, -kInf, -kInf})}, {{"pool_size", 2}});

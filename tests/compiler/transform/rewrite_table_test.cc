@@ -257,6 +257,20 @@ std::vector<Case> Cases() {
            Gv("R.nn.conv2d(x_f, w_f, strides=[2, 2], padding=[1, 1, 1, 1])"),
        kFloat32, 256, "quantised_products"},
 
+      // Along y the first and the last tap see padding alone, along x the last one does.
+      {Id::kCutTaps, "x: R.Tensor((1, 2, 3, 4), dtype=\"DT\")",
+       Gv("R.nn.conv2d(x, " + Weights({2, 2, 3, 3}) + ", padding=[3, 1, 3, 3], dilation=[3, 3])"), kFloats, 0,
+       "fit_windows"},
+      {Id::kCutTaps, "x: R.Tensor((1, 2, 3), dtype=\"DT\")",
+       Gv("R.nn.conv1d(x, " + Weights({2, 1, 4}) + ", padding=[5, 1], strides=[2], dilation=[2], groups=2)"), kFloats,
+       0, "fit_windows"},
+      {Id::kFillGroups,
+       "x: R.Tensor((1, 40, 3, 4), dtype=\"DT\")",
+       Gv("R.nn.conv2d(x, " + Weights({36, 20, 2, 1}, 8) + ", groups=2, out_dtype=\"int32\")"),
+       {"int16"},
+       0,
+       "fit_windows"},
+
       {Id::kUnfoldBatchNorm, kImage,
        "n = R.nn.batch_norm(x, R.const([0.5, 2.0], \"DT\"), R.const([1.0, -1.0], \"DT\"), R.const([0.25, -3.0], "
        "\"DT\"), "
