@@ -20,6 +20,10 @@ std::optional<int64_t> Channels(const Dims& dims) {
 
 namespace {
 
+Expr ShapeOf(const Dims& dims) { return ir::Make<ir::ShapeExprNode>(dims); }
+
+}  // namespace
+
 Expr IntTuple(const std::vector<int64_t>& values) {
   std::vector<Expr> fields;
   std::vector<ir::Type> types;
@@ -29,10 +33,6 @@ Expr IntTuple(const std::vector<int64_t>& values) {
   }
   return ir::Make<ir::TupleNode>(std::move(fields), ir::Make<ir::TupleTypeNode>(std::move(types)));
 }
-
-Expr ShapeOf(const Dims& dims) { return ir::Make<ir::ShapeExprNode>(dims); }
-
-}  // namespace
 
 Dims Filled(const Dims& dims, const Layout& layout) {
   Dims filled;

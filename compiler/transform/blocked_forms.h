@@ -26,6 +26,8 @@ enum class Form : uint8_t { kBlocked, kFlat };
 std::optional<int64_t> Channels(const op::Dims& dims);
 // Returns the dims with each extent rounded up to the layout's blocks.
 op::Dims Filled(const op::Dims& dims, const op::Layout& layout);
+// An argument of integers.
+ir::Expr IntTuple(const std::vector<int64_t>& values);
 
 class BlockedForms {
  public:

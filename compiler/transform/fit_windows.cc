@@ -10,6 +10,7 @@
 #include "compiler/op/blocked.h"
 #include "compiler/op/infer.h"
 #include "compiler/op/names.h"
+#include "compiler/transform/blocked_forms.h"
 #include "compiler/transform/graph_util.h"
 #include "compiler/transform/passes.h"
 #include "compiler/transform/rewrite.h"
@@ -33,16 +34,6 @@ bool IsPlain(const ir::Call& call) {
   };
   return is_default("data_layout") && is_default("kernel_layout") &&
          call->attrs.GetString("out_layout") == call->attrs.GetString("data_layout");
-}
-
-Expr IntTuple(const std::vector<int64_t>& values) {
-  std::vector<Expr> fields;
-  std::vector<ir::Type> types;
-  for (const int64_t value : values) {
-    fields.push_back(ir::Make<ir::PrimValueNode>(ir::Int64(value)));
-    types.push_back(fields.back()->type);
-  }
-  return ir::Make<ir::TupleNode>(std::move(fields), ir::Make<ir::TupleTypeNode>(std::move(types)));
 }
 
 // ---- Taps that see padding alone
