@@ -136,7 +136,7 @@ class Module:
                  "--passes=legalize,default_schedule", "--pass-option", "default_schedule.rules=gem")
 
     def test_kernels(self):
-        kernel = "fused_matmul_add_relu"
+        kernel = "fused_transpose_matmul_add_relu"
         options = [MLP, "--pipeline=zero", "--target=cpu:x86-64-v3", "--kernel", kernel]
         self.assertIn(f"# {kernel} for x86-64-v3: ", self.good(*options, "--emit=schedule").stdout)
         self.assertIn("sch.get_block(", self.good(*options, "--emit=schedule").stdout)
@@ -147,7 +147,7 @@ class Module:
         tir = self.good(*options, "--emit=tir").stdout
         self.assertIn(f"def {kernel}(", tir)
         self.assertNotIn("def main(", tir)
-        result = tool("vm-compile", MLP, "--pipeline=zero", "--emit=asm", "--kernel", "fused_matmul_add_rel")
+        result = tool("vm-compile", MLP, "--pipeline=zero", "--emit=asm", "--kernel", "fused_transpose_matmul_add_rel")
         self.assertIn(f'did you mean "{kernel}"?', result.stderr)
         self.assertNotEqual(result.returncode, 0)
         self.bad("--kernel chooses", MLP, "-o", self.dir / "m.ingot", "--kernel", kernel)
