@@ -169,7 +169,7 @@ int64_t ChooseShortStrip(int64_t rows, const Window& window, const Target& targe
 }
 
 constexpr int64_t kMostTunedExtent = 1 << 14;  // of longer rows tuning does not choose strips
-constexpr int64_t kMostUnrolledSteps = 32;     // of a window
+constexpr int64_t kMostWindowSteps = 32;       // of a window
 
 // The number of parts into which the blocks of o are divided, so that there are enough tasks.
 int64_t ChooseParts(int64_t blocks, int64_t tasks, int64_t cost) {
@@ -460,12 +460,12 @@ class ConvNest {
     ReductionOrder how;
     std::vector<int64_t> extents;
     for (const int iter : ReduceIters(site_)) {
-      extents.push_back(ConstantExtent(*site_.block().iter_vars[iter]).value_or(kMostUnrolledSteps + 1));
+      extents.push_back(ConstantExtent(*site_.block().iter_vars[iter]).value_or(kMostWindowSteps + 1));
     }
     if (!window_.broadcasts) {
       std::vector<int64_t> loops{0};
       int64_t steps = 1;
-      for (size_t i = extents.size(); i-- > 0 && extents[i] <= kMostUnrolledSteps / steps; steps *= extents[i]) {
+      for (size_t i = extents.size(); i-- > 0 && extents[i] <= kMostWindowSteps / steps; steps *= extents[i]) {
         loops.push_back(static_cast<int64_t>(loops.size()));
       }
       how.unrolled_loops = s_.Choose("conv.unrolled_loops", 0, loops);
