@@ -13,7 +13,7 @@
 namespace ingot::importer {
 namespace {
 
-constexpr int64_t kNarrow = 8, kWide = 16;
+constexpr int64_t kNarrowBlock = 8, kWideBlock = 16;
 
 bool IsBlocked(const OnnxNode& node) { return node.domain == kChannelBlocks; }
 
@@ -65,28 +65,29 @@ class BlockFinder {
     if (maker == nullptr) return std::nullopt;
     if (IsBlocked(node) && node.op_type == "ReorderOutput") {
       const std::vector<int64_t>* dims = WeightDims(maker);
-      const bool fills = dims != nullptr && (*dims)[0] - IntOf(node, "channels", (*dims)[0]) >= kNarrow;
-      return fills ? std::optional(kWide) : std::nullopt;
+      const bool fills = dims != nullptr && (*dims)[0] - IntOf(node, "channels", (*dims)[0]) >= kNarrowBlock;
+      return fills ? std::optional(kWideBlock) : std::nullopt;
     }
     if (!node.domain.empty() || node.op_type != "Reshape") return std::nullopt;
     const ir::ConstantData* shape = ConstantInput(node, 1);
     if (shape == nullptr || shape->dtype() != DataType::Int(64) || shape->num_elements() != 5) return std::nullopt;
     std::array<int64_t, 5> dims = {};
     std::memcpy(dims.data(), shape->bytes().data(), sizeof(dims));
-    const bool splits = dims[0] == 0 && dims[2] == 0 && dims[3] == 0 && (dims[4] == kNarrow || dims[4] == kWide);
+    const bool splits =
+        dims[0] == 0 && dims[2] == 0 && dims[3] == 0 && (dims[4] == kNarrowBlock || dims[4] == kWideBlock);
     return splits ? std::optional(dims[4]) : std::nullopt;
   }
 
   std::optional<int64_t> OfConv(const OnnxNode& node) const {
     const std::vector<int64_t>* dims = WeightDims(&node);
     if (dims == nullptr) return std::nullopt;
-    const auto is_odd = [](int64_t channels) { return channels % kWide == kNarrow; };
+    const auto is_odd = [](int64_t channels) { return channels % kWideBlock == kNarrowBlock; };
     const int64_t out = (*dims)[0], in = (*dims)[1], group = IntOf(node, "group", 1);
-    if (is_odd(out)) return kNarrow;
-    if (group > 1) return in > 1 && (is_odd(in) || is_odd(out / group)) ? std::optional(kNarrow) : std::nullopt;
-    if (in < kNarrow) return std::nullopt;
-    if (in < kWide) return in == kNarrow && MakerOf(node, 0) != nullptr ? kNarrow : kWide;
-    return is_odd(in) ? std::optional(kNarrow) : std::nullopt;
+    if (is_odd(out)) return kNarrowBlock;
+    if (group > 1) return in > 1 && (is_odd(in) || is_odd(out / group)) ? std::optional(kNarrowBlock) : std::nullopt;
+    if (in < kNarrowBlock) return std::nullopt;
+    if (in < kWideBlock) return in == kNarrowBlock && MakerOf(node, 0) != nullptr ? kNarrowBlock : kWideBlock;
+    return is_odd(in) ? std::optional(kNarrowBlock) : std::nullopt;
   }
 
   std::unordered_map<std::string, const ir::ConstantData*> constants_;
@@ -95,9 +96,9 @@ class BlockFinder {
 
 int64_t BlockOfThisMachine() {
 #if defined(__x86_64__)
-  return __builtin_cpu_supports("avx512f") ? kWide : kNarrow;
+  return __builtin_cpu_supports("avx512f") ? kWideBlock : kNarrowBlock;
 #else
-  return kWide;
+  return kWideBlock;
 #endif
 }
 

@@ -13,10 +13,10 @@
 namespace ingot::importer {
 namespace {
 
-const DataType kScore = DataType::Float(32), kPlace = DataType::Int(64);
+const DataType kRouteScore = DataType::Float(32), kRouteIndex = DataType::Int(64);
 
 // What an expert multiplies with: [experts, outputs, inputs] and [experts, outputs]; null where there is none.
-struct Layer {
+struct ExpertLayer {
   Expr weight, bias;
 };
 struct Experts {
@@ -72,14 +72,14 @@ Result<Expr> RoutingWeights(const NodeImporter& node, const Experts& experts, co
   INGOT_ASSIGN_OR_RETURN(Expr scores, node.Input(1));
   const PrimExpr count = ir::Int64(experts.count), one = ir::Int64(1), chosen = ir::Int64(experts.chosen);
   scores = WithDims(node, std::move(scores), {experts.rows, count});
-  INGOT_ASSIGN_OR_RETURN(scores, CastTo(node, std::move(scores), kScore));
+  INGOT_ASSIGN_OR_RETURN(scores, CastTo(node, std::move(scores), kRouteScore));
   INGOT_ASSIGN_OR_RETURN(Expr shares, node.Bind("nn.softmax", {scores}, {{"axis", int64_t{-1}}}));
   INGOT_ASSIGN_OR_RETURN(const std::vector<Expr> best,
-                         Fields(node.Bind("topk", {shares}, {{"k", experts.chosen}, {"dtype", kPlace}})));
+                         Fields(node.Bind("topk", {shares}, {{"k", experts.chosen}, {"dtype", kRouteIndex}})));
   Expr weights = node.BindValue(best.at(0), "weights");
   const Expr places = node.BindValue(best.at(1), "places");
   if (given != nullptr) {
-    INGOT_ASSIGN_OR_RETURN(Expr apart, CastTo(node, given, kScore));
+    INGOT_ASSIGN_OR_RETURN(Expr apart, CastTo(node, given, kRouteScore));
     apart = WithDims(node, std::move(apart), {experts.rows, count});
     INGOT_ASSIGN_OR_RETURN(weights, node.Bind("gather_elements", {apart, places}, {{"axis", int64_t{1}}}));
   }
@@ -90,17 +90,17 @@ Result<Expr> RoutingWeights(const NodeImporter& node, const Experts& experts, co
   }
   INGOT_ASSIGN_OR_RETURN(weights, node.Bind("reshape", {weights, ShapeOf({one, experts.rows, chosen})}));
   INGOT_ASSIGN_OR_RETURN(const Expr apart, node.Bind("reshape", {places, ShapeOf({one, experts.rows, chosen})}));
-  INGOT_ASSIGN_OR_RETURN(Expr names,
-                         node.Bind("arange", {Number(ir::Int64(0)), Number(count), Number(one)}, {{"dtype", kPlace}}));
+  INGOT_ASSIGN_OR_RETURN(
+      Expr names, node.Bind("arange", {Number(ir::Int64(0)), Number(count), Number(one)}, {{"dtype", kRouteIndex}}));
   INGOT_ASSIGN_OR_RETURN(names, node.Bind("reshape", {names, ShapeOf({count, one, one})}));
   INGOT_ASSIGN_OR_RETURN(const Expr is_chosen, node.Bind("equal", {names, apart}));
-  INGOT_ASSIGN_OR_RETURN(const Expr zero, node.Scalar(0, kScore));
+  INGOT_ASSIGN_OR_RETURN(const Expr zero, node.Scalar(0, kRouteScore));
   INGOT_ASSIGN_OR_RETURN(weights, node.Bind("where", {is_chosen, weights, zero}));
   return node.Bind("sum", {weights}, {{"axis", AttrValue::Ints({2})}, {"keepdims", true}});
 }
 
 // Returns rows [experts or 1, rows, inputs] times an expert's matrix, plus its bias.
-Result<Expr> Multiplied(const NodeImporter& node, const Expr& rows, const Layer& layer) {
+Result<Expr> Multiplied(const NodeImporter& node, const Expr& rows, const ExpertLayer& layer) {
   INGOT_ASSIGN_OR_RETURN(const Expr turned, Permuted(node, layer.weight, {0, 2, 1}));
   INGOT_ASSIGN_OR_RETURN(Expr y, node.Bind("matmul", {rows, turned}));
   if (layer.bias == nullptr) return y;
@@ -157,7 +157,7 @@ Result<std::pair<Expr, Expr>> Halves(const NodeImporter& node, const Expr& x, bo
 }
 
 // Returns what the experts' second layer takes: their first one's result, activated, and times their third one's.
-Result<Expr> Hidden(const NodeImporter& node, const Expr& rows, const Layer& first, const Layer& third) {
+Result<Expr> Hidden(const NodeImporter& node, const Expr& rows, const ExpertLayer& first, const ExpertLayer& third) {
   INGOT_ASSIGN_OR_RETURN(const std::string name, node.String("activation_type", "relu"));
   INGOT_ASSIGN_OR_RETURN(const int64_t fusion, node.Int("swiglu_fusion", 0));
   INGOT_ASSIGN_OR_RETURN(Expr h, Multiplied(node, rows, first));
@@ -185,11 +185,11 @@ Result<Expr> Hidden(const NodeImporter& node, const Expr& rows, const Layer& fir
   return node.Bind("multiply", {h, factor});
 }
 
-Outputs Mixed(const NodeImporter& node, const Experts& experts, const Layer (&layers)[3], const Expr& given) {
+Outputs Mixed(const NodeImporter& node, const Experts& experts, const ExpertLayer (&layers)[3], const Expr& given) {
   const PrimExpr width = ir::Int64(experts.width), one = ir::Int64(1);
   INGOT_ASSIGN_OR_RETURN(const Expr x, node.Input(0));
   const DataType dtype = DTypeOf(x);
-  for (const Layer& layer : layers) {
+  for (const ExpertLayer& layer : layers) {
     if (layer.weight == nullptr) continue;
     const std::vector<PrimExpr>& dims = DimsOf(layer.weight);
     if (dims.size() != 3 || !ir::IsConstInt(dims[0], experts.count) || !ir::AsConstInt(dims[1])) {
@@ -200,9 +200,9 @@ Outputs Mixed(const NodeImporter& node, const Experts& experts, const Layer (&la
   INGOT_ASSIGN_OR_RETURN(const Expr rows, node.Bind("reshape", {x, ShapeOf({one, experts.rows, width})}));
   INGOT_ASSIGN_OR_RETURN(const Expr hidden, Hidden(node, rows, layers[0], layers[2]));
   INGOT_ASSIGN_OR_RETURN(Expr y, Multiplied(node, hidden, layers[1]));
-  INGOT_ASSIGN_OR_RETURN(y, CastTo(node, std::move(y), kScore));
+  INGOT_ASSIGN_OR_RETURN(y, CastTo(node, std::move(y), kRouteScore));
   // What was not chosen may be infinite.
-  INGOT_ASSIGN_OR_RETURN(const Expr zero, node.Scalar(0, kScore));
+  INGOT_ASSIGN_OR_RETURN(const Expr zero, node.Scalar(0, kRouteScore));
   INGOT_ASSIGN_OR_RETURN(const Expr counts, node.Bind("not_equal", {weights, zero}));
   INGOT_ASSIGN_OR_RETURN(y, node.Bind("multiply", {y, weights}));
   INGOT_ASSIGN_OR_RETURN(y, node.Bind("where", {counts, y, zero}));
@@ -215,7 +215,7 @@ Outputs Mixed(const NodeImporter& node, const Experts& experts, const Layer (&la
 Outputs MixtureOfExperts(const NodeImporter& node) {
   INGOT_RETURN_IF_ERROR(CheckExpertAttributes(node, false));
   INGOT_ASSIGN_OR_RETURN(const Experts experts, ReadExperts(node));
-  Layer layers[3];
+  ExpertLayer layers[3];
   for (size_t i = 0; i < 3; ++i) {
     const size_t place = 2 + 2 * i;
     if (i == 2 && !node.HasInput(place)) break;
@@ -298,7 +298,7 @@ Outputs QuantisedExperts(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Experts experts, ReadExperts(node));
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
   constexpr const char* kBits[] = {"fc1_expert_weight_bits", "fc2_expert_weight_bits", "fc3_expert_weight_bits"};
-  Layer layers[3];
+  ExpertLayer layers[3];
   for (size_t i = 0; i < 3; ++i) {
     const size_t place = 2 + 3 * i;
     if (i == 2 && !node.HasInput(place)) break;
