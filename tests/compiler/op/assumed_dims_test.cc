@@ -191,6 +191,9 @@ void CheckCase(const OpCase& c) {
   CHECK_MESSAGE(jit.ok(), jit.status().message(), text);
   if (!jit.ok()) return;
   const auto check = [&](const OpCase& changed, const std::string& what) {
+    // A threshold that is left out has no elements, as its type says; one of a symbolic length has one.
+    const bool is_left_out = c.op == "vision.all_class_non_max_suppression" && CountOf(changed.inputs[4].dims) == 0;
+    if (is_left_out) return;
     const std::optional<Expected> expected = ExpectedOf(changed);
     if (!expected) return;
     CAPTURE(what);
