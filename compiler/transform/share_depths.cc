@@ -232,7 +232,7 @@ std::optional<DepthForm> WithDepthAsSymbol(const ir::PrimFunc& function) {
 }
 
 // Functions that are equal but for the depth.
-struct Group {
+struct DepthGroup {
   ir::PrimFunc function;
   int64_t greatest_depth;
   std::vector<ir::GlobalVar> members;
@@ -254,7 +254,7 @@ class CalleeReplacer : public ir::ExprMutator {
 
 Result<ir::IRModule> ShareDepths(ir::IRModule module, PassContext& context) {
   if (context.options.target.kind != Target::Kind::kCpu) return module;
-  std::vector<Group> groups;
+  std::vector<DepthGroup> groups;
   std::map<std::pair<uint64_t, int>, std::vector<size_t>> by_form;  // hash and power of two -> groups
   for (const ir::IRModule::Entry& entry : module.functions()) {
     const ir::PrimFunc function = ir::AsRef<ir::PrimFuncNode>(entry.function);
@@ -274,7 +274,7 @@ Result<ir::IRModule> ShareDepths(ir::IRModule module, PassContext& context) {
     }
   }
   CalleeReplacer replacer;
-  for (const Group& group : groups) {
+  for (const DepthGroup& group : groups) {
     if (group.members.size() < 2) continue;
     ir::PrimFuncNode shared = *group.function;
     shared.attrs = shared.attrs.With(schedule::kLikelySizesAttr, ir::AttrValue::Ints({group.greatest_depth}));
