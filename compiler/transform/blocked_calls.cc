@@ -137,7 +137,12 @@ std::optional<double> ElementwiseFilling(const ir::Call& call,
   if (!one.ok()) return std::nullopt;
   const Result<std::vector<op::ReferenceTensor>> value = row.reference(*one, inputs);
   if (!value.ok() || value->size() != 1) return std::nullopt;
-  return op::GetNumber((*value)[0], 0);
+  const double number = op::GetNumber((*value)[0], 0);
+  const DataType dtype = (*value)[0].dtype;
+  if (!dtype.is_floating()) return number;
+  // The reference computes in double precision; near the greatest number, a kernel may get infinity.
+  if (!std::isfinite(ir::RoundToFloat(dtype, 2 * number))) return std::nullopt;
+  return ir::RoundToFloat(dtype, number);
 }
 
 BlockedCalls::BlockedCalls(const ir::Function& function, const WeightBindings& weights, const PassOptions& options)
