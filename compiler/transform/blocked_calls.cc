@@ -2,8 +2,10 @@
 #include "compiler/transform/blocked_calls.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
+#include "compiler/ir/float_format.h"
 #include "compiler/op/blocked.h"
 #include "compiler/op/infer.h"
 #include "compiler/op/names.h"
