@@ -184,7 +184,9 @@ void Analyzer::Bind(const ir::PrimVar& var, const ir::Range& range) {
   const Interval min = Bounds(range.min);
   const Interval extent = Bounds(range.extent);
   bound.interval = Interval{min.min, (min + extent + Interval{-1, -1}).max};
-  if (!ir::AsConstInt(range.min) || !ir::AsConstInt(range.extent)) bound.range = range;
+  // Elements may be others when they are compared with the variable.
+  const bool is_fixed = !IsOfElements(range.min) && !IsOfElements(range.extent);
+  if (is_fixed && (!ir::AsConstInt(range.min) || !ir::AsConstInt(range.extent))) bound.range = range;
   bounds_[var] = bound;
   Forget();
 }

@@ -17,6 +17,7 @@
 #include "compiler/schedule/region.h"
 #include "compiler/transform/tensor/passes.h"
 #include "compiler/transform/tensor/range_mutator.h"
+#include "compiler/transform/tensor/reads.h"
 
 namespace ingot::transform {
 
@@ -33,7 +34,7 @@ constexpr int kMaxCopiedStatements = 64;
 constexpr int64_t kSmallBufferBytes = 4 << 10;
 
 // Comparisons that guard an If or an if_then_else (one by one if And joins them), with the loops between. What mentions
-// the variable of a let inside of the loop means nothing around it.
+// the variable of a let inside of the loop means nothing around it, and what the loop stores is not the same around it.
 struct Guard {
   PrimExpr comparison;
   std::vector<InnerVar> inner;
@@ -43,6 +44,11 @@ class GuardCollector : public StmtVisitor {
  public:
   std::vector<Guard> guards;
   int statements = 0;
+
+  void Collect(const Stmt& body) {
+    VisitStmt(body);
+    std::erase_if(guards, [&](const Guard& guard) { return ReadsAnyOf(guard.comparison, stored_); });
+  }
 
   void VisitStmt(const Stmt& stmt) override {
     ++statements;
@@ -55,6 +61,10 @@ class GuardCollector : public StmtVisitor {
     inner_.push_back({loop.var, loop.min, loop.extent});
     StmtVisitor::Visit(loop);
     inner_.pop_back();
+  }
+  void Visit(const BufferStoreNode& store) override {
+    stored_.insert(store.buffer->data.get());
+    StmtVisitor::Visit(store);
   }
   void Visit(const IfStmtNode& node) override {
     Add(node.condition, true);
@@ -81,7 +91,7 @@ class GuardCollector : public StmtVisitor {
     }
   }
   std::vector<InnerVar> inner_;
-  std::unordered_set<const PrimVarNode*> lets_;
+  std::unordered_set<const PrimVarNode*> lets_, stored_;  // stored_: data variables
 };
 
 class ComparisonReplacer : public StmtMutator {
@@ -170,7 +180,7 @@ class LoopPartitioner : public RangeMutator {
     const auto* node = As<ForNode>(mutated);
     if (node->for_kind != ForKind::kSerial || schedule::IsDeviceLoop(*node)) return mutated;
     GuardCollector collector;
-    collector.VisitStmt(node->body);
+    collector.Collect(node->body);
     if (collector.guards.empty()) return mutated;
     return Partition(*node, collector.guards, collector.statements <= kMaxCopiedStatements);
   }

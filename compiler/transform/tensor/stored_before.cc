@@ -7,6 +7,7 @@
 
 #include "compiler/ir/condition.h"
 #include "compiler/ir/structural.h"
+#include "compiler/transform/tensor/reads.h"
 
 namespace ingot::transform {
 
@@ -154,28 +155,17 @@ std::vector<PrimExpr> GuardsOn(const std::vector<Stmt>& path, size_t from) {
   return guards;
 }
 
-bool StoredBefore::IsOfWritten(const PrimExpr& condition) const {
-  struct Finder : PrimVisitor {
-    explicit Finder(const std::unordered_set<const PrimVarNode*>& all) : written(all) {}
-    using PrimVisitor::Visit;
-    void Visit(const BufferLoadNode& load) override {
-      found |= written.contains(load.buffer->data.get());
-      PrimVisitor::Visit(load);
-    }
-    const std::unordered_set<const PrimVarNode*>& written;
-    bool found = false;
-  } finder(written_);
-  finder.VisitPrim(condition);
-  return finder.found;
-}
+bool StoredBefore::IsOfWritten(const PrimExpr& expr) const { return ReadsAnyOf(expr, written_); }
 
 // What holds where the load is.
 void StoredBefore::LearnFrom(const BufferAccess& load) {
   analyzer_ = around_;
   places_.clear();
   data_guards_.clear();
+  in_known_loops_ = true;
   for (size_t i = prefix_; i + 1 < load.path.size(); ++i) {
     if (const auto* loop = As<ForNode>(load.path[i])) {
+      in_known_loops_ &= !IsOfWritten(loop->min) && !IsOfWritten(loop->extent);
       analyzer_.Bind(loop->var, Range{loop->min, loop->extent});
       if (!AsConstInt(loop->extent)) analyzer_.Assume(IntImm(loop->extent->dtype, 1) <= loop->extent);
     } else if (const auto* let = As<LetStmtNode>(load.path[i])) {
@@ -210,6 +200,7 @@ void StoredBefore::LearnFrom(const BufferAccess& load) {
 
 bool StoredBefore::Holds(size_t load) {
   LearnFrom(accesses_[load]);
+  if (!in_known_loops_) return false;
   for (size_t store = load; store-- > 0;) {
     if (accesses_[store].is_store && IsStoredBy(accesses_[store], accesses_[load])) return true;
   }
@@ -220,7 +211,10 @@ bool StoredBefore::IsStoredBy(const BufferAccess& store, const BufferAccess& loa
   const size_t shared = SharedBy(store, load);
   std::vector<OwnLoop> loops;
   for (size_t i = shared; i < store.path.size(); ++i) {
-    if (const auto* loop = As<ForNode>(store.path[i])) loops.push_back({loop->var, loop->min, loop->extent});
+    if (const auto* loop = As<ForNode>(store.path[i])) {
+      if (IsOfWritten(loop->min) || IsOfWritten(loop->extent)) return false;  // another number where the load is
+      loops.push_back({loop->var, loop->min, loop->extent});
+    }
     if (As<WhileNode>(store.path[i]) != nullptr) return false;  // which may have no iteration
   }
   // Of an If whose other branch holds the load, the condition is the store's own.

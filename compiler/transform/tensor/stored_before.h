@@ -42,7 +42,7 @@ class StoredBefore {
  private:
   void LearnFrom(const BufferAccess& load);
   bool IsStoredBy(const BufferAccess& store, const BufferAccess& load);
-  bool IsOfWritten(const ir::PrimExpr& condition) const;
+  bool IsOfWritten(const ir::PrimExpr& expr) const;
 
   const ir::Buffer& buffer_;
   const std::vector<BufferAccess>& accesses_;
@@ -53,6 +53,7 @@ class StoredBefore {
   arith::Analyzer analyzer_;
   std::vector<ir::PrimExpr> places_;       // what it reads
   std::vector<ir::PrimExpr> data_guards_;  // conditions that ask for data
+  bool in_known_loops_ = true;             // no loop around it has bounds that the function stores
 };
 
 }  // namespace ingot::transform

@@ -238,6 +238,37 @@ TEST_CASE("places that elements say") {
 )");
 }
 
+TEST_CASE("loops as long as an element says, which is another one later") {
+  const char* bodies[] = {R"(
+        S = T.alloc_buffer((T.int64(8),), "float32", scope="local")
+        F = T.alloc_buffer((T.int64(1),), "int64", scope="local")
+        for k in range(T.int64(8)):
+            S[k] = T.float32(0)
+        for i in range(T.int64(6)):
+            F[T.int64(0)] = T.if_then_else(i < T.int64(1), T.int64(8), T.int64(4))
+            for j in range(F[T.int64(0)]):
+                S[j] = A[i, j]
+            F[T.int64(0)] = T.int64(8)
+            for k in range(F[T.int64(0)]):
+                C[i, k] = S[k]
+)",
+                          R"(
+        F = T.alloc_buffer((T.int64(1),), "int64", scope="local")
+        for i in range(T.int64(6)):
+            for j in range(T.int64(8)):
+                C[i, j] = T.float32(-1)
+            F[T.int64(0)] = T.int64(8)
+            for k in range(F[T.int64(0)]):
+                F[T.int64(0)] = T.int64(4)
+                if k < F[T.int64(0)]:
+                    C[i, k] = A[i, k]
+)"};
+  for (const char* body : bodies) {
+    CAPTURE(body);
+    CheckSame(body);
+  }
+}
+
 // What the function of a body allocates when it is lowered for CUDA.
 std::string AllocationsOnCuda(const std::string& body) {
   return AllocationsOf(CheckSame(body, body, ParseTarget("cuda:sm_80")->variants.at(0)));
