@@ -157,7 +157,9 @@ Result<ir::IRModule> PrepareModule(ir::IRModule module) {
 
 Result<ir::IRModule> OptimizeModule(ir::IRModule module, const CompileOptions& options,
                                     const CompileObserver& observer) {
-  PassRun run(options, observer);
+  const bool is_tuned = options.tuned != nullptr || !options.tuning_db_path.empty();
+  const CompileOptions used = is_tuned ? WithKernelsApart(options) : options;
+  PassRun run(used, observer);
   INGOT_ASSIGN_OR_RETURN(const std::vector<transform::Pass> default_passes, transform::FindPipeline("default"));
   INGOT_ASSIGN_OR_RETURN(module, run.Run(std::move(module), options.passes ? *options.passes : default_passes));
   if (observer.rewritten) observer.rewritten(run.rewrites());

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "compiler/driver/compile.h"
+#include "compiler/driver/tuned_schedules.h"
 #include "compiler/kernels/kernel_cache.h"
 #include "vm/program/program_codec.h"
 
@@ -64,7 +65,7 @@ Result<std::vector<tune::Task>> TasksOfModel(const ir::IRModule& loaded, const C
     return Status(StatusCode::kInvalidArgument,
                   "--target " + options.target_text + " names several CPUs: one is tuned at a time");
   }
-  INGOT_ASSIGN_OR_RETURN(const ir::IRModule module, OptimizeModule(loaded, options, {}));
+  INGOT_ASSIGN_OR_RETURN(const ir::IRModule module, OptimizeModule(loaded, WithKernelsApart(options), {}));
   return tune::TasksOf(module, options.target.variants.front(), sizes);
 }
 
@@ -82,7 +83,7 @@ Result<ModelTuning> TuneModel(const ir::IRModule& loaded, const std::vector<tune
     return std::move(result);
   };
   if (result.set.empty()) return without("no task was found faster");
-  INGOT_ASSIGN_OR_RETURN(const ir::IRModule module, OptimizeModule(loaded, options, {}));
+  INGOT_ASSIGN_OR_RETURN(const ir::IRModule module, OptimizeModule(loaded, WithKernelsApart(options), {}));
   tune::ModelPrograms programs;
   programs.key = tune::ModelKey(module, options.opt_level);
   programs.set = result.set;

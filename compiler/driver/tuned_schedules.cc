@@ -8,6 +8,11 @@
 
 namespace ingot::driver {
 
+CompileOptions WithKernelsApart(CompileOptions options) {
+  options.pass_options.disabled_passes.emplace_back("share_depths");
+  return options;
+}
+
 Status TunedSchedules::Prepare(const ir::IRModule& module, const CompileOptions& options,
                                const CompileObserver& observer) {
   given_ = options.tuned;

@@ -15,6 +15,10 @@
 
 namespace ingot::driver {
 
+// The same options, by which kernels stay apart: those that differ in the length of a sum alone have schedules of their
+// own, and no symbolic length that tuning would need sizes for.
+CompileOptions WithKernelsApart(CompileOptions options);
+
 class TunedSchedules {
  public:
   // `module`: behind the graph passes. Borrows options.tuned.

@@ -148,6 +148,28 @@ class Tuning(unittest.TestCase):
             self.assertLessEqual(len(curve), 4)
             self.assertTrue(all(run["least"] * 0.9999 <= ratio for ratio in curve))
 
+    def test_kernels_that_differ_in_a_sum_alone_are_tuned_one_by_one(self):
+        with tempfile.TemporaryDirectory() as folder:
+            model = pathlib.Path(folder) / "sums.py"
+            model.write_text("""
+from tvm.script import ir as I
+from tvm.script import relax as R
+
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((64, 9, 40), "float32"), y: R.Tensor((64, 10, 40), "float32")):
+        with R.dataflow():
+            a = R.sum(x, axis=[1, 2])
+            b = R.sum(y, axis=[1, 2])
+            R.output(a, b)
+        return (a, b)
+""")
+            target = ("--target", "cpu:native")
+            functions = self.run_tool("vm-compile", model, *target, "--emit=tir").stdout.count("def sum")
+            listed = json.loads(self.run_tool("vm-tune", model, *target, "--list-tasks", "--json", "-").stdout)["tasks"]
+        self.assertEqual((functions, [task["symbolic"] for task in listed]), (1, [False, False]))
+
     def test_symbolic_dimensions(self):
         model = (DATA / "digits.onnx", "--target", "cpu:native")
         listed = json.loads(self.run_tool("vm-tune", *model, "--list-tasks", "--json", "-").stdout)["tasks"]
