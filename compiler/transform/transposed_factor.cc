@@ -66,8 +66,10 @@ bool TransposesRightFactor(const ir::PrimFunc& permutation, const ir::PrimFunc& 
   }
   if (factor == nullptr || factor->indices.size() < 2 || store.indices.empty()) return false;
   const ir::IterVarNode* depth = IterOf(block, factor->indices[factor->indices.size() - 2]);
-  return depth != nullptr && depth->type == ir::IterType::kReduce &&
-         factor->indices.back().same_as(store.indices.back()) && MovesLastAxisInward(permutation);
+  const ir::IterVarNode* column = IterOf(block, factor->indices.back());
+  if (depth == nullptr || column == nullptr || depth->type != ir::IterType::kReduce) return false;
+  const bool is_known = ir::AsConstInt(depth->domain.extent) || ir::AsConstInt(column->domain.extent);
+  return is_known && column->var.get() == store.indices.back().get() && MovesLastAxisInward(permutation);
 }
 
 }  // namespace ingot::transform

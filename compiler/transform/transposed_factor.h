@@ -8,7 +8,8 @@
 namespace ingot::transform {
 
 // Whether `product`, a sum of products, reads its parameter `param` as [.., k, n], k summed over and n the last axis of
-// the result, and `permutation` makes that of a tensor whose last axis is k.
+// the result, and `permutation` makes that of a tensor whose last axis is k. Not where both lengths are symbols: the last
+// columns are read in place then.
 bool TransposesRightFactor(const ir::PrimFunc& permutation, const ir::PrimFunc& product, size_t param);
 
 }  // namespace ingot::transform

@@ -647,7 +647,7 @@ class GemmBuilder {
     if (!s_.IsVoid(steps.tail)) {
       const LoopRV rest =
           s_.IsVoid(steps.main) ? x : InnerLoops(s_, s_.GetChildBlocks(steps.tail)[0], steps.tail)[0].loop;
-      s_.Unroll(rest);
+      if (*width <= kPanel) s_.Unroll(rest);
     }
     if (s_.IsVoid(steps.main)) return;
     const LoopRVs rows = s_.Split(steps.main, {kRest, side}), columns = s_.Split(x, {kRest, side});
