@@ -136,3 +136,14 @@ def mean_of_large_numbers_of_float16():
 
 def sum_that_leaves_float16_and_returns():
     return large_numbers_of_float16("Sum", 60000, 60000, 60000, -60000)
+
+
+def channels_that_leave_float32_where_they_fill_a_block():
+    """40 channels fill three blocks of 16; exp(0 + 100) is no number of float32."""
+    rng = np.random.default_rng(2)
+    around = (-100 + rng.standard_normal((40, 1, 1, 1))).astype(np.float32) / 16
+    nodes = [node("Conv", ["x", "w"], ["h"]), node("Add", ["h", "hundred"], ["a"]), node("Exp", ["a"], ["e"]),
+             node("Conv", ["e", "v"], ["y"], pads=[1, 1, 1, 1])]
+    weights = {"w": np.broadcast_to(around, (40, 16, 1, 1)).copy(), "hundred": np.float32(100),
+               "v": (rng.standard_normal((64, 40, 3, 3)) / 40).astype(np.float32)}
+    return Recipe(nodes, {"x": ([1, 16, 30, 30], np.ones((1, 16, 30, 30), np.float32))}, weights)
