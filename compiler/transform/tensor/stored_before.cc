@@ -15,12 +15,6 @@ using namespace ir;  // NOLINT
 
 namespace {
 
-// A loop that is the store's alone.
-struct OwnLoop {
-  PrimVar var;
-  PrimExpr min, extent;
-};
-
 // An index of the store and the place that it must have.
 struct Equation {
   PrimExpr index, place;
@@ -209,6 +203,42 @@ bool StoredBefore::Holds(size_t load) {
 
 bool StoredBefore::IsStoredBy(const BufferAccess& store, const BufferAccess& load) {
   const size_t shared = SharedBy(store, load);
+  if (Stores(store, shared, places_)) return true;
+  // Once more with the load's own variables as the sums of their digits.
+  PrimVarMap sums;
+  std::vector<OwnLoop> digits;
+  for (size_t i = shared; i + 1 < load.path.size(); ++i) {
+    const auto* loop = As<ForNode>(load.path[i]);
+    if (loop != nullptr) SplitIntoDigits({loop->var, loop->min, loop->extent}, places_, sums, digits);
+  }
+  if (sums.empty()) return false;
+  std::vector<PrimExpr> places;
+  for (const PrimExpr& place : places_) places.push_back(analyzer_.Simplify(Substitute(place, sums)));
+  return Stores(store, shared, places);
+}
+
+// A variable whose quotients and remainders are used counts as the sum of its digits. Returns whether it is one.
+bool StoredBefore::SplitIntoDigits(const OwnLoop& loop, const std::vector<PrimExpr>& exprs, PrimVarMap& sums,
+                                   std::vector<OwnLoop>& digits) {
+  const std::vector<int64_t> divisors = IsConstInt(loop.min, 0) ? DivisorsOf(loop.var, exprs) : std::vector<int64_t>();
+  if (divisors.empty()) return false;
+  const DataType dtype = loop.var->dtype;
+  PrimExpr sum;
+  for (size_t i = 0; i <= divisors.size(); ++i) {
+    const int64_t unit = i == 0 ? 1 : divisors[i - 1];
+    const PrimExpr end = i < divisors.size() ? IntImm(dtype, divisors[i] / unit)
+                                             : FloorDiv(loop.extent + (unit - 1), IntImm(dtype, unit));
+    digits.push_back({MakePrimVar("digit", dtype), IntImm(dtype, 0), end});
+    analyzer_.Bind(digits.back().var, Range{digits.back().min, end});
+    const PrimExpr part = PrimExpr(digits.back().var) * unit;
+    sum = sum ? sum + part : part;
+  }
+  sums.emplace(loop.var, sum);
+  return true;
+}
+
+// Whether an iteration of the store's own loops stores at these places.
+bool StoredBefore::Stores(const BufferAccess& store, size_t shared, const std::vector<PrimExpr>& places) {
   std::vector<OwnLoop> loops;
   for (size_t i = shared; i < store.path.size(); ++i) {
     if (const auto* loop = As<ForNode>(store.path[i])) {
@@ -221,40 +251,29 @@ bool StoredBefore::IsStoredBy(const BufferAccess& store, const BufferAccess& loa
   const std::vector<PrimExpr> guards = GuardsOn(store.path, shared - 1);
   std::vector<PrimExpr> exprs = store.indices;
   exprs.insert(exprs.end(), guards.begin(), guards.end());
-  // Variables whose quotients and remainders are used count as the sums of their digits.
   PrimVarMap sums;
   std::vector<OwnLoop> digits;
   for (const OwnLoop& loop : loops) {
-    const std::vector<int64_t> divisors =
-        IsConstInt(loop.min, 0) ? DivisorsOf(loop.var, exprs) : std::vector<int64_t>();
-    if (divisors.empty()) {
-      digits.push_back(loop);
-      continue;
-    }
-    const DataType dtype = loop.var->dtype;
-    PrimExpr sum;
-    for (size_t i = 0; i <= divisors.size(); ++i) {
-      const int64_t unit = i == 0 ? 1 : divisors[i - 1];
-      const PrimExpr end = i < divisors.size() ? IntImm(dtype, divisors[i] / unit)
-                                               : FloorDiv(loop.extent + (unit - 1), IntImm(dtype, unit));
-      digits.push_back({MakePrimVar("digit", dtype), IntImm(dtype, 0), end});
-      analyzer_.Bind(digits.back().var, Range{digits.back().min, end});
-      const PrimExpr part = PrimExpr(digits.back().var) * unit;
-      sum = sum ? sum + part : part;
-    }
-    sums.emplace(loop.var, sum);
+    if (!SplitIntoDigits(loop, exprs, sums, digits)) digits.push_back(loop);
   }
   std::vector<Equation> equations;
   for (size_t d = 0; d < store.indices.size(); ++d) {
     if (!IsKnown(store.indices[d], store, shared)) return false;
-    equations.push_back({analyzer_.Simplify(Substitute(store.indices[d], sums)), places_[d]});
+    equations.push_back({analyzer_.Simplify(Substitute(store.indices[d], sums)), places[d]});
   }
-  std::optional<PrimVarMap> iteration = Solver(digits, std::move(equations), analyzer_).Solve();
+  std::optional<PrimVarMap> iteration = Solver(digits, equations, analyzer_).Solve();
   if (!iteration) return false;
+  // Where the digits of a variable are in their ranges, an index in digits is the store's own.
+  const bool are_digits = std::ranges::all_of(digits, [&](const OwnLoop& digit) {
+    const PrimExpr& value = iteration->at(digit.var);
+    return analyzer_.ProveLessEqual(digit.min, value) && analyzer_.ProveLess(value, digit.min + digit.extent);
+  });
   for (const auto& [var, sum] : sums) iteration->insert_or_assign(var, Substitute(sum, *iteration));
   const auto at = [&](const PrimExpr& expr) { return Substitute(expr, *iteration); };
   for (size_t d = 0; d < store.indices.size(); ++d) {
-    if (!analyzer_.ProveEqual(at(store.indices[d]), places_[d])) return false;
+    const bool is_place = analyzer_.ProveEqual(at(store.indices[d]), places[d]) ||
+                          (are_digits && analyzer_.ProveEqual(at(equations[d].index), places[d]));
+    if (!is_place) return false;
   }
   for (const OwnLoop& loop : loops) {
     const PrimExpr value = iteration->at(loop.var), begin = at(loop.min);

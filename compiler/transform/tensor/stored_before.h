@@ -29,6 +29,12 @@ struct BufferAccess {
 // The conditions of the statements on a path from one entry on, as parts; none of an If of which neither branch follows.
 std::vector<ir::PrimExpr> GuardsOn(const std::vector<ir::Stmt>& path, size_t from);
 
+// A loop around an access alone, or a digit of its variable.
+struct OwnLoop {
+  ir::PrimVar var;
+  ir::PrimExpr min, extent;
+};
+
 class StoredBefore {
  public:
   // `written` are the buffers that the function stores to.
@@ -42,6 +48,9 @@ class StoredBefore {
  private:
   void LearnFrom(const BufferAccess& load);
   bool IsStoredBy(const BufferAccess& store, const BufferAccess& load);
+  bool Stores(const BufferAccess& store, size_t shared, const std::vector<ir::PrimExpr>& places);
+  bool SplitIntoDigits(const OwnLoop& loop, const std::vector<ir::PrimExpr>& exprs, ir::PrimVarMap& sums,
+                       std::vector<OwnLoop>& digits);
   bool IsOfWritten(const ir::PrimExpr& expr) const;
 
   const ir::Buffer& buffer_;
