@@ -7,6 +7,7 @@
 #include "compiler/transform/pass.h"
 #include "compiler/transform/passes.h"
 #include "compiler/transform/share_depths.h"
+#include "compiler/transform/transposed_factor.h"
 #include "runtime/suggest.h"
 
 namespace ingot::transform {
@@ -43,6 +44,7 @@ const std::vector<Pass>& DefaultPasses() {
        SplitSignedScalars},
       {"bind_scalars", "constants of one number are immediates of what reads them", 1, BindScalars},
       {"annotate_fusion_class", "find how each tensor function may be fused", 1, AnnotateFusionClass},
+      {"mark_transpositions", "transpositions may join the products that read them", 1, MarkTranspositions},
       {"fuse_ops", "group calls of tensor functions that run as one", 1, FuseOps},
       {"fuse_tir", "merge each group into one tensor function", 1, FuseTir},
       {"read_caches_in_place", "read caches themselves, not copies of what is filled", 0, ReadCachesInPlace},

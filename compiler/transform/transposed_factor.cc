@@ -1,3 +1,7 @@
+// mark_transpositions
+//   Before: tensor computations are call_tir.
+//   After:  functions that transpose what a product may read in place have the attribute "ingot.joins_products".
+//   Before fuse_ops. Without it, products and transpositions are functions of their own, as TVM has them.
 #include "compiler/transform/transposed_factor.h"
 
 #include <vector>
@@ -53,6 +57,7 @@ bool MovesLastAxisInward(const ir::PrimFunc& permutation) {
 }  // namespace
 
 bool TransposesRightFactor(const ir::PrimFunc& permutation, const ir::PrimFunc& product, size_t param) {
+  if (permutation->attrs.Find(kJoinsProductsAttr) == nullptr) return false;
   Accesses accesses;
   accesses.VisitStmt(product->body);
   if (accesses.blocks.size() != 1) return false;
@@ -69,7 +74,19 @@ bool TransposesRightFactor(const ir::PrimFunc& permutation, const ir::PrimFunc& 
   const ir::IterVarNode* column = IterOf(block, factor->indices.back());
   if (depth == nullptr || column == nullptr || depth->type != ir::IterType::kReduce) return false;
   const bool is_known = ir::AsConstInt(depth->domain.extent) || ir::AsConstInt(column->domain.extent);
-  return is_known && column->var.get() == store.indices.back().get() && MovesLastAxisInward(permutation);
+  return is_known && column->var.get() == store.indices.back().get();
+}
+
+Result<ir::IRModule> MarkTranspositions(ir::IRModule module, PassContext&) {
+  const std::vector<ir::IRModule::Entry> entries = module.functions();
+  for (const ir::IRModule::Entry& entry : entries) {
+    const ir::PrimFunc function = ir::AsRef<ir::PrimFuncNode>(entry.function);
+    if (function == nullptr || !MovesLastAxisInward(function)) continue;
+    ir::PrimFuncNode copy = *function;
+    copy.attrs = copy.attrs.With(kJoinsProductsAttr, int64_t{1});
+    module.Set(entry.var, ir::Make<ir::PrimFuncNode>(std::move(copy)));
+  }
+  return module;
 }
 
 }  // namespace ingot::transform

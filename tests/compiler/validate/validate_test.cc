@@ -9,6 +9,7 @@
 
 #include "compiler/builder/block_builder.h"
 #include "compiler/driver/compile.h"
+#include "compiler/importer/onnx.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/op/registry.h"
 #include "compiler/script/parser.h"
@@ -256,7 +257,12 @@ TEST_CASE("validation: no pass, schedule or kernel changes a result of the ONNX 
   int num_validated = 0;
   for (const std::filesystem::path& path : paths) {
     CAPTURE(path.string());
-    const Result<ir::IRModule> module = driver::LoadModel(path, Options(), {});
+    driver::CompileOptions options = Options();
+    // The mask is as long as both others: the validator does not evaluate operands that may repeat, which are views.
+    if (path.filename() == "dims.onnx") {
+      options.import.input_shapes = {importer::ParseInputShape("mask=past + now").value()};
+    }
+    const Result<ir::IRModule> module = driver::LoadModel(path, options, {});
     if (!module.ok()) continue;  // one that wants options; the importer's tests load it
     ValidatePasses validation(Budget());
     const Status status = Validate(*module, validation);
