@@ -277,6 +277,16 @@ BAD = [
                                              constants={"w": normal(1, 20, 32, 1, 1)}, kernel_shape=[1, 1])),
     ("k is 5 of 4 experts", lambda: model_of("MoE", SMALL | {"w": matrix(4, 8, 8), "b": None, "v": matrix(4, 8, 8)},
                                              k=5)),
+    ("rows of 0 packed bytes", lambda: model_of("QMoE", SMALL | {
+        "w": None, "s": matrix(4, 8), "b": None, "v": (U8, [4, 8, 4]), "t": matrix(4, 8)},
+                                                 constants={"w": np.zeros([4, 8, 0], np.uint8)})),
+    *((text, lambda w=w, b=b, v=v, u=u: model_of("MoE", SMALL | {
+        "w": matrix(*w), "b": matrix(*b), "v": matrix(*v), "c": None, "u": u and matrix(*u)}))
+      for text, w, b, v, u in (
+          ("outputs of an expert that are not 8", (4, 16, 8), (4, 16), (4, 2, 16), None),
+          ("inputs of an expert that are not 8", (4, 16, 9), (4, 16), (4, 8, 16), None),
+          ("not alike in outputs", (4, 16, 8), (4, 16), (4, 8, 16), (4, 1, 8)),
+          *(("a bias for each output", (4, 16, 8), b, (4, 8, 16), None) for b in ((16,), (4, 1), (1, 16))))),
     ("swiglu_fusion does not fit", lambda: model_of(
         "MoE", SMALL | {"w": matrix(4, 8, 8), "b": None, "v": matrix(4, 8, 8)}, activation_type="swiglu")),
     ("no power of two", lambda: model_of("MatMulBnb4", {"a": matrix("M", 24), "b": (U8, [96]), "s": matrix(8)}, K=24,

@@ -195,6 +195,19 @@ Outputs Mixed(const NodeImporter& node, const Experts& experts, const ExpertLaye
     if (dims.size() != 3 || !ir::IsConstInt(dims[0], experts.count) || !ir::AsConstInt(dims[1])) {
       return node.Invalid("expected the weights of " + std::to_string(experts.count) + " experts");
     }
+    const bool is_last = &layer == &layers[1];
+    if (op::DimsDiffer(dims[is_last ? 1 : 2], width)) {
+      return node.Invalid(std::string(is_last ? "outputs" : "inputs") + " of an expert that are not " +
+                          std::to_string(experts.width));
+    }
+    if (&layer == &layers[2] && !op::DimsEqual(dims[1], DimsOf(layers[0].weight)[1])) {
+      return node.Invalid("first and third layers are not alike in outputs");
+    }
+    if (layer.bias == nullptr) continue;
+    const std::vector<PrimExpr>& bias = DimsOf(layer.bias);
+    if (bias.size() != 2 || op::DimsDiffer(bias[0], dims[0]) || op::DimsDiffer(bias[1], dims[1])) {
+      return node.Invalid("expected a bias for each output of an expert");
+    }
   }
   INGOT_ASSIGN_OR_RETURN(const Expr weights, RoutingWeights(node, experts, given));
   INGOT_ASSIGN_OR_RETURN(const Expr rows, node.Bind("reshape", {x, ShapeOf({one, experts.rows, width})}));
@@ -251,6 +264,8 @@ Result<Expr> DequantisedLayer(const NodeImporter& node, size_t place, size_t zer
   if (!scale_type.is_floating() || scale_type.bits < 16) return node.Unsupported("scales of " + scale_type.ToString());
   const auto bytes = packed.size() == 3 ? ir::AsConstInt(packed[2]) : std::nullopt;
   if (!bytes || DTypeOf(w) != DataType::UInt(8)) return node.Invalid("expected packed weights of rank 3");
+  constexpr int64_t kMostBytes = int64_t{1} << 40;
+  if (*bytes < 1 || *bytes > kMostBytes) return node.Invalid("rows of " + std::to_string(*bytes) + " packed bytes");
   const int64_t width = *bytes * (8 / bits), length = block > 0 ? block : width;
   if (block < 0 || width % length != 0)
     return node.Invalid("blocks of " + std::to_string(block) + " do not divide rows");
