@@ -75,6 +75,13 @@ class Compiled(unittest.TestCase):
         self.assertEqual(ran.returncode, 0, ran.stderr)
         return np.load(self.folder / "out.npz")
 
+    def assert_given_is_refused(self, given):
+        """By the model that was run last."""
+        np.savez(self.folder / "in.npz", **given)
+        ran = subprocess.run([BIN / "vm-run", self.folder / "model.ingot", self.folder / "in.npz"], capture_output=True,
+                             text=True, timeout=60)
+        self.assertEqual(ran.returncode, BAD_INPUT, ran.stderr)
+
     def assert_refused(self, text, model, code=UNSUPPORTED):
         made = self.compile(model)
         self.assertEqual(made.returncode, code, made.stderr)

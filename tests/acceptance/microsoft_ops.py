@@ -57,6 +57,44 @@ REFUSED = [
 ]
 
 
+def heads_of(bias=(48,), mask=None, added=None):
+    """Two sequences of three queries and keys, and two heads."""
+    inputs = {n: matrix(2, 3, 16) for n in "qkv"}
+    return model_of("MultiHeadAttention", inputs | {"b": matrix(*bias), "m": mask and (I32, mask),
+                                                    "e": added and matrix(*added)}, num_heads=2)
+
+
+def counted_heads(lengths=(2,), total=(1,), **attributes):
+    inputs = {n: matrix(2, 3, 16) for n in "qkv"} | {"pk": None, "pv": None, "l": (I32, lengths), "t": (I32, total)}
+    return model_of("GroupQueryAttention", inputs, **{"num_heads": 2, "kv_num_heads": 2} | attributes)
+
+
+# What has the wrong number of elements, and would be repeated by what adds it.
+BAD = [
+    *((f"{name} is {heads}", lambda attributes={name: heads}: counted_heads(**attributes))
+      for name in ("num_heads", "kv_num_heads") for heads in (0, 2 ** 31, 2 ** 63 - 1)),
+    ("less than the heads", lambda: model_of("GroupQueryAttention", {"q": matrix("B", "S", 64), "k": None, "v": None} |
+                                             CACHE, num_heads=100, kv_num_heads=1)),
+    *(("seqlens_k", lambda lengths=lengths: counted_heads(lengths)) for lengths in ([1], [3], [2, 2])),
+    *(("total_sequence_length", lambda total=total: counted_heads(total=total)) for total in ([2], [1, 1])),
+    *(("a bias for each output", lambda bias=bias: heads_of(bias)) for bias in ([1], [47], [1, 48], [3, 48])),
+    *(("a bias for each output", lambda bias=bias: model_of(
+        "Attention", {"x": matrix("B", "S", 16), "w": matrix(16, 48), "b": matrix(*bias)}, num_heads=2))
+      for bias in ([1], [1, 48])),
+    ("a bias for each output", lambda: model_of("QAttention", {
+        "x": (U8, ["B", "S", 16]), "w": (U8, [16, 48]), "b": matrix(1), "s": matrix(), "t": matrix()}, num_heads=2)),
+    *(("a mask that is not of the batch", lambda mask=mask: heads_of(mask=mask))
+      for mask in ([1, 3], [2, 1], [1, 3, 3], [2, 1, 3], [2, 3, 1])),
+    *(("what is added to the scores", lambda added=added: heads_of(added=added))
+      for added in ([2, 3, 3], [3, 3], [2, 2, 1, 3], [2, 2, 3, 1], [2, 2, 3, 2], [3, 2, 3, 3], [2, 3, 3, 3])),
+    *(("parts", lambda sizes=sizes: model_of("Attention", {"x": matrix("B", "S", 16), "w": matrix(16, 48)}, num_heads=2,
+                                             qkv_hidden_sizes=sizes)) for sizes in ([16, 16, 17],)),
+    *(("no length that an axis has", lambda sizes=sizes: model_of(
+        "Attention", {"x": matrix("B", "S", 16), "w": matrix(16, 48)}, num_heads=2, qkv_hidden_sizes=sizes))
+      for sizes in ([-8, 40, 16], [2 ** 63 - 1, 2 ** 63 - 1, 50])),
+]
+
+
 # Masks of two sequences of four keys, by what they say: where keys end; where they end and begin; the ends, and more;
 # which keys count; which of them count for a query.
 MASKS = {"ends": [4, 3], "ends and beginnings": [4, 3, 1, 0], "ends and more": [4, 3, 0, 4, 7, 0, 4, 7],
@@ -296,6 +334,64 @@ class MicrosoftOps(Compiled):
                 self.assertLessEqual(np.abs(got[name] - true).max(), rounding + 1e-5)
                 share = 1.5 if zero == 120 else 0.25  # one byte of a state may be its neighbour
                 self.assertLessEqual(np.abs(got[name] - rounded).max(), share * rounding + 1e-5)
+
+
+class Lengths(Compiled):
+    """What the dims do not say when a model is compiled is compared when it runs."""
+    options = ("-O", "0")
+
+    def test_what_does_not_fit_is_refused(self):
+        for text, model in BAD:
+            with self.subTest(text):
+                self.assert_refused(text, model(), BAD_INPUT)
+
+    def compare(self, model, given, free_dims, others):
+        """The model gives ONNX Runtime's results, and what is given otherwise is refused."""
+        for value in model.graph.input:
+            names = free_dims.get(value.name, [])
+            for dim, name in zip(value.type.tensor_type.shape.dim, names):
+                dim.dim_param = name
+        self.assert_same(model, given, "what fits")
+        for other in others:
+            with self.subTest({name: array.shape for name, array in other.items()}):
+                self.assert_given_is_refused(given | other)
+
+    def test_sequences_of_groups(self):
+        given = {n: normal(i, 2, 5, 16) for i, n in enumerate("qkv")}
+        given |= {"l": np.array([4, 4], np.int32), "t": np.array([5], np.int32), "e": normal(4, 2, 1, 5, 5)}
+        order = ["q", "k", "v", "pk", "pv", "l", "t", "c", "d", "p", "e"]
+        free_dims = {n: ["B", "S"] for n in "qkv"} | {"l": ["L"], "t": ["T"], "e": [*"efgh"]}
+        model = model_of("GroupQueryAttention", {n: free(n, given[n]) if n in given else None for n in order},
+                         num_heads=1, kv_num_heads=1)
+        numbers = [{"l": lengths} for lengths in ([4], [4, 4, 4], [-1, 4], [-6, 4], [-2 ** 31, 4], [5, 4])]
+        numbers += [{"t": total} for total in ([3], [4], [9], [5, 5])]
+        others = [{name: np.array(array, np.int32) for name, array in one.items()} for one in numbers]
+        others += [{"e": normal(5, *dims)} for dims in ((2, 1, 5, 1), (2, 1, 5, 6), (2, 1, 1, 5), (3, 1, 5, 5), (2, 3, 5, 5))]
+        self.compare(model, given, free_dims, others)
+        shared = given | {"e": given["e"][:1]}
+        np.testing.assert_allclose(self.run_model(model, shared)["y"], by_onnx_runtime(model, shared)["y"], 1e-4, 1e-5)
+        nothing = {n: array if n == "t" else array[:1] if n == "e" else array[:0] for n, array in given.items()}
+        self.assertEqual(self.run_model(model, nothing)["y"].shape, (0, 5, 16))
+
+    def test_sequences_behind_a_past(self):
+        model, given = groups_with(past=4, length=1)
+        total = model.graph.initializer.pop()
+        model.graph.input.append(helper.make_tensor_value_info("t", I32, []))
+        given["t"] = numpy_helper.to_array(total)
+        self.compare(model, given, {}, [{"l": np.array(lengths, np.int32)} for lengths in ([3, 4], [4], [5, 5])] +
+                     [{"t": np.int32(4)}, {"t": np.int32(6)}])
+
+    def test_masks_and_what_is_added(self):
+        given = {n: normal(i, 2, 3, 16) for i, n in enumerate("qkv")}
+        given |= {"b": normal(3, 48), "m": np.ones([2, 3, 3], np.int32), "e": normal(4, 2, 2, 3, 3)}
+        given["m"][0, :, 1] = 0
+        free_dims = {n: ["B", n] for n in "qkv"} | {"b": ["b"], "m": ["l", "m", "n"], "e": [*"efgh"]}
+        free_dims["v"] = ["B", "k"]
+        model = model_of("MultiHeadAttention", {n: free(n, array) for n, array in given.items()}, num_heads=2)
+        others = [{"b": normal(5, length)} for length in (1, 47)]
+        others += [{"m": np.ones(dims, np.int32)} for dims in ((1, 3, 3), (2, 1, 3), (2, 3, 1), (2, 3, 4))]
+        others += [{"e": normal(5, *dims)} for dims in ((2, 2, 3, 1), (2, 2, 1, 3), (3, 2, 3, 3), (2, 3, 3, 3))]
+        self.compare(model, given, free_dims, others)
 
 
 if __name__ == "__main__":

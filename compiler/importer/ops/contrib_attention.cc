@@ -2,6 +2,9 @@
 // that are joined, have biases, or are rotated first, and of masks that are numbers of words or flags.
 #include "compiler/importer/ops/contrib_attention.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "compiler/importer/build.h"
 #include "compiler/importer/ops/attention_mask.h"
 #include "compiler/importer/ops/families.h"
@@ -13,6 +16,10 @@ Result<std::vector<Expr>> SplitAt(const NodeImporter& node, const Expr& x, const
   const int64_t axis = std::ssize(DimsOf(x)) - 1;
   ir::AttrList places;
   int64_t end = 0;
+  constexpr int64_t kLongest = int64_t{1} << 48;  // (their sum does not wrap)
+  if (std::ranges::any_of(lengths, [](int64_t length) { return length < 0 || length > kLongest; })) {
+    return node.Invalid("a part of the last axis is of no length that an axis has");
+  }
   for (size_t i = 0; i + 1 < lengths.size(); ++i) places.emplace_back(end += lengths[i]);
   if (!op::DimsEqual(DimsOf(x).back(), ir::Int64(end + lengths.back()))) {
     return node.Invalid("the last axis is not as long as its parts");
@@ -37,7 +44,40 @@ Result<Expr> JoinedPast(const NodeImporter& node, Expr x, int64_t heads, const E
   return node.Bind("concat", {TupleOf({past, x})}, {{"axis", int64_t{2}}});
 }
 
+Result<Expr> ScoreBias(const NodeImporter& node, const HeadsCall& call, const PrimExpr& num_keys) {
+  INGOT_ASSIGN_OR_RETURN(const Expr bias, node.Input(call.bias));
+  INGOT_ASSIGN_OR_RETURN(std::vector<PrimExpr> dims, StaticRankDims(node, call.bias));
+  if (dims.size() != 4) return node.Invalid("what is added to the scores is not of rank 4");
+  const PrimExpr one = ir::Int64(1), zero = ir::Int64(0);
+  const std::vector<PrimExpr> scores = {DimsOf(call.query)[0], ir::Int64(call.query_heads), DimsOf(call.query)[1],
+                                        num_keys};
+  std::vector<PrimExpr> flags, ones;
+  for (size_t i = 0; i < 4; ++i) {
+    const bool is_shared = i < 2 && ir::IsConstInt(dims[i], 1);
+    if (is_shared || op::DimsEqual(dims[i], scores[i])) continue;
+    if (op::DimsDiffer(dims[i], scores[i]) && (i >= 2 || ir::AsConstInt(dims[i]))) {
+      return node.Invalid("what is added to the scores does not have their dim " + std::to_string(i));
+    }
+    if (i >= 2 || ir::AsConstInt(dims[i])) {
+      dims[i] = scores[i];
+      continue;
+    }
+    flags.push_back(ir::Select(ir::Or(ir::Equal(dims[i], one), ir::Equal(dims[i], scores[i])), one, zero));
+    ones.push_back(one);
+  }
+  if (!flags.empty()) node.Match(ShapeOf(std::move(flags)), ir::Make<ir::ShapeTypeNode>(std::move(ones)));
+  return WithDims(node, bias, std::move(dims));
+}
+
 namespace {
+
+// Returns a bias, input `i`, of this many numbers.
+Result<Expr> BiasOf(const NodeImporter& node, size_t i, const PrimExpr& length) {
+  INGOT_ASSIGN_OR_RETURN(const Expr bias, node.Input(i));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, i));
+  if (dims.size() != 1 || op::DimsDiffer(dims[0], length)) return node.Invalid("expected a bias for each output");
+  return WithDims(node, bias, {length});
+}
 
 // Returns 0 where a flag is set, and `hidden` elsewhere.
 Result<Expr> HiddenUnless(const NodeImporter& node, Expr flags, double hidden, DataType dtype) {
@@ -97,8 +137,10 @@ Result<Expr> KeysOfSpans(const NodeImporter& node, const Expr& mask, const PrimE
 
 // Returns a mask of keys as what is added to the scores [batch, heads, queries, keys]: numbers above 0 for keys that
 // count [batch, keys], or that count for a query [batch, queries, keys], or which ones do (KeysOfSpans).
-Result<Expr> KeyMask(const NodeImporter& node, size_t input, const PrimExpr& batch, const PrimExpr& num_keys,
-                     DataType dtype) {
+Result<Expr> KeyMask(const NodeImporter& node, const HeadsCall& call, const PrimExpr& num_keys) {
+  const size_t input = call.mask;
+  const DataType dtype = DTypeOf(call.query);
+  const PrimExpr batch = DimsOf(call.query)[0], num_queries = DimsOf(call.query)[1];
   INGOT_ASSIGN_OR_RETURN(Expr mask, node.Input(input));
   INGOT_ASSIGN_OR_RETURN(std::vector<PrimExpr> dims, StaticRankDims(node, input));
   INGOT_ASSIGN_OR_RETURN(const double hidden, node.Float("mask_filter_value", -10000));
@@ -108,7 +150,12 @@ Result<Expr> KeyMask(const NodeImporter& node, size_t input, const PrimExpr& bat
     return HiddenUnless(node, std::move(mask), hidden, dtype);
   }
   if (dims.size() != 2 && dims.size() != 3) return node.Unsupported("a mask of rank " + std::to_string(dims.size()));
-  dims.back() = num_keys;
+  const std::vector<PrimExpr> wanted =
+      dims.size() == 2 ? std::vector{batch, num_keys} : std::vector{batch, num_queries, num_keys};
+  if (!std::ranges::equal(dims, wanted, [](const auto& a, const auto& b) { return !op::DimsDiffer(a, b); })) {
+    return node.Invalid("a mask that is not of the batch, the queries and the keys");
+  }
+  dims = wanted;
   mask = WithDims(node, std::move(mask), dims);
   dims.insert(dims.begin() + 1, one);
   if (dims.size() == 3) dims.insert(dims.begin() + 1, one);
@@ -164,16 +211,14 @@ Result<std::vector<Expr>> AttendWithSink(const NodeImporter& node, const HeadsCa
 }  // namespace
 
 Result<std::vector<Expr>> AttendTo(const NodeImporter& node, const HeadsCall& call, bool wants_present) {
-  const DataType dtype = DTypeOf(call.query);
   PrimExpr num_keys = DimsOf(call.key)[DimsOf(call.key).size() == 4 ? 2 : 1];
   if (call.past_key != nullptr) num_keys = op::SimplifyDim(num_keys + DimsOf(call.past_key)[2]);
   Expr mask;
   if (call.mask != 0 && node.HasInput(call.mask)) {
-    INGOT_ASSIGN_OR_RETURN(mask, KeyMask(node, call.mask, DimsOf(call.query)[0], num_keys, dtype));
+    INGOT_ASSIGN_OR_RETURN(mask, KeyMask(node, call, num_keys));
   }
   if (call.bias != 0 && node.HasInput(call.bias)) {
-    INGOT_ASSIGN_OR_RETURN(const Expr bias, node.Input(call.bias));
-    INGOT_RETURN_IF_ERROR(StaticRankDims(node, call.bias).status());
+    INGOT_ASSIGN_OR_RETURN(const Expr bias, ScoreBias(node, call, num_keys));
     if (mask == nullptr) {
       mask = bias;
     } else {
@@ -197,7 +242,8 @@ Result<std::vector<Expr>> AttendTo(const NodeImporter& node, const HeadsCall& ca
 
 Result<int64_t> CheckedHeads(const NodeImporter& node, const char* name) {
   INGOT_ASSIGN_OR_RETURN(const int64_t heads, node.Int(name, 0));
-  if (heads < 1) return node.Invalid(std::string(name) + " is " + std::to_string(heads));
+  constexpr int64_t kMostHeads = std::numeric_limits<int32_t>::max();
+  if (heads < 1 || heads > kMostHeads) return node.Invalid(std::string(name) + " is " + std::to_string(heads));
   return heads;
 }
 
@@ -266,7 +312,7 @@ Outputs MsAttention(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const Expr weights, node.Input(1));
   INGOT_ASSIGN_OR_RETURN(Expr joined, node.Bind("matmul", {x, weights}));
   if (node.HasInput(2)) {
-    INGOT_ASSIGN_OR_RETURN(const Expr bias, node.Input(2));
+    INGOT_ASSIGN_OR_RETURN(const Expr bias, BiasOf(node, 2, DimsOf(joined).back()));
     INGOT_ASSIGN_OR_RETURN(joined, node.Bind("add", {joined, bias}));
   }
   return AttendJoined(node, joined, 3, 5, 4);
@@ -288,7 +334,8 @@ Outputs QAttention(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(joined, CastTo(node, std::move(joined), DTypeOf(in[3])));
   INGOT_ASSIGN_OR_RETURN(const Expr scale, node.Bind("multiply", {in[3], in[4]}));
   INGOT_ASSIGN_OR_RETURN(joined, node.Bind("multiply", {joined, scale}));
-  INGOT_ASSIGN_OR_RETURN(joined, node.Bind("add", {joined, in[2]}));
+  INGOT_ASSIGN_OR_RETURN(const Expr bias, BiasOf(node, 2, DimsOf(joined).back()));
+  INGOT_ASSIGN_OR_RETURN(joined, node.Bind("add", {joined, bias}));
   return AttendJoined(node, joined, 5, 0, 8);
 }
 
@@ -347,15 +394,16 @@ Outputs MultiHeadAttention(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const int64_t causal, node.Int("unidirectional", 0));
   call.is_causal = causal != 0;
   if (node.HasInput(3)) {
-    INGOT_ASSIGN_OR_RETURN(const Expr bias, node.Input(3));
-    INGOT_RETURN_IF_ERROR(StaticRankDims(node, 3).status());
     std::vector<int64_t> lengths;
+    PrimExpr length = ir::Int64(0);
     for (const Expr& operand : in) {
       const std::vector<PrimExpr>& dims = DimsOf(operand);
       const auto width = ir::AsConstInt(dims.size() == 4 ? op::SimplifyDim(dims[1] * dims[3]) : dims.back());
       if (!width) return node.Unsupported("a bias of a symbolic number of elements");
       lengths.push_back(*width);
+      length = op::SimplifyDim(length + *width);
     }
+    INGOT_ASSIGN_OR_RETURN(const Expr bias, BiasOf(node, 3, length));
     INGOT_ASSIGN_OR_RETURN(const std::vector<Expr> parts, SplitAt(node, bias, lengths));
     for (size_t i : {0, 1, 2}) {
       if (DimsOf(in[i]).size() == 4) continue;  // keys and values that have theirs

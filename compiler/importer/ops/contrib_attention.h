@@ -22,11 +22,15 @@ struct HeadsCall {
 
 // Returns parts of these lengths of the last axis of x.
 Result<std::vector<Expr>> SplitAt(const NodeImporter& node, const Expr& x, const std::vector<int64_t>& lengths);
+// Returns what is added to the scores [batch, heads, queries, keys], the input call.bias: of as many queries and keys, and
+// of one batch or one head or of all.
+Result<Expr> ScoreBias(const NodeImporter& node, const HeadsCall& call, const PrimExpr& num_keys);
 // Returns keys or values of a past (null: none) and of the call as [batch, heads, sequence, depth].
 Result<Expr> JoinedPast(const NodeImporter& node, Expr x, int64_t heads, const Expr& past);
 // Returns the output, and the keys and values of past and present.
 Result<std::vector<Expr>> AttendTo(const NodeImporter& node, const HeadsCall& call, bool wants_present);
-// Returns a number of heads; bad input if the attribute gives none.
+// Returns a number of heads, of which few enough are there that products do not wrap; bad input if the attribute gives
+// none.
 Result<int64_t> CheckedHeads(const NodeImporter& node, const char* name);
 // Unsupported unless the attribute has the value that stands for nothing special.
 Status RefuseUnless(const NodeImporter& node, const char* name, int64_t value);

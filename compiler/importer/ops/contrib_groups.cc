@@ -1,6 +1,7 @@
 // com.microsoft's attention of generative models: heads that share keys, with their rotations and norms, and a past that
 // grows.
 #include <cmath>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -59,21 +60,49 @@ Outputs MsRotaryEmbedding(const NodeImporter& node) {
 
 // ---- GroupQueryAttention
 
-// Checks that every sequence of the batch has as many keys as there are, or at most that many where there is no past
-// (what stands behind a sequence's end is seen by nothing before it): seqlens_k counts all but the last one.
-Status MatchLengths(const NodeImporter& node, const PrimExpr& num_keys, bool has_past) {
+// Checks that every sequence of the batch has as many keys as there are, or one to that many where there is no past
+// (what stands behind a sequence's end is seen by nothing before it): seqlens_k counts all but the last one, and
+// total_sequence_length is the number of keys.
+Status MatchLengths(const NodeImporter& node, const PrimExpr& batch, const PrimExpr& num_keys, bool has_past) {
+  const PrimExpr zero = ir::Int64(0), one = ir::Int64(1);
   INGOT_ASSIGN_OR_RETURN(Expr lengths, node.Input(5));
-  INGOT_RETURN_IF_ERROR(StaticRankDims(node, 5).status());
-  INGOT_ASSIGN_OR_RETURN(lengths, CastTo(node, std::move(lengths), kIndex));
-  INGOT_ASSIGN_OR_RETURN(const Expr one, node.Scalar(1, kIndex));
-  INGOT_ASSIGN_OR_RETURN(lengths, node.Bind("add", {lengths, one}));
-  for (const char* row : {"min", "max"}) {
-    INGOT_ASSIGN_OR_RETURN(Expr extreme, node.Bind(row, {lengths}));
-    INGOT_ASSIGN_OR_RETURN(extreme, node.Bind("reshape", {extreme, ShapeOf({ir::Int64(1)})}));
-    INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> length, node.NameElements(std::move(extreme)));
-    const PrimExpr limit = has_past ? num_keys : ir::Min(length[0], num_keys);
-    node.Match(ShapeOf(length), ir::Make<ir::ShapeTypeNode>(std::vector<PrimExpr>{limit}));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, 5));
+  if (op::DimsDiffer(Product(dims), batch)) return node.Invalid("seqlens_k has no number for each sequence");
+  if (dims.size() != 1) {
+    INGOT_ASSIGN_OR_RETURN(lengths, node.Bind("reshape", {lengths, ShapeOf({Product(dims)})}));
   }
+  lengths = WithDims(node, std::move(lengths), {batch});
+  INGOT_ASSIGN_OR_RETURN(lengths, CastTo(node, std::move(lengths), kIndex));
+  INGOT_ASSIGN_OR_RETURN(Expr total, node.Input(6));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> total_dims, StaticRankDims(node, 6));
+  if (total_dims.size() > 1 || op::DimsDiffer(Product(total_dims), one)) {
+    return node.Invalid("total_sequence_length is not one number");
+  }
+  if (total_dims.size() == 1) total = WithDims(node, std::move(total), {one});
+  INGOT_ASSIGN_OR_RETURN(total, CastTo(node, std::move(total), kIndex));
+  const auto number_of = [&](PrimExpr dim) { return node.Bind("shape_to_tensor", {ShapeOf({std::move(dim)})}); };
+  // Each flag is 1 where a number does not fit, and their sum is 0: there may be no sequences.
+  const auto flagged = [&](const char* row, const Expr& x, const PrimExpr& limit) -> Result<Expr> {
+    INGOT_ASSIGN_OR_RETURN(const Expr number, number_of(limit));
+    INGOT_ASSIGN_OR_RETURN(Expr flags, node.Bind(row, {x, number}));
+    INGOT_ASSIGN_OR_RETURN(flags, CastTo(node, std::move(flags), kIndex));
+    return node.Bind("sum", {flags}, {{"axis", AttrValue::Ints({0})}, {"keepdims", true}});
+  };
+  const PrimExpr last = op::SimplifyDim(num_keys - one);
+  std::vector<Expr> wrong;
+  if (has_past) {
+    INGOT_ASSIGN_OR_RETURN(wrong.emplace_back(), flagged("not_equal", lengths, last));
+  } else {
+    INGOT_ASSIGN_OR_RETURN(wrong.emplace_back(), flagged("greater", lengths, last));
+    INGOT_ASSIGN_OR_RETURN(wrong.emplace_back(), flagged("less", lengths, op::SimplifyDim(ir::Min(last, zero))));
+  }
+  INGOT_ASSIGN_OR_RETURN(wrong.emplace_back(), flagged("not_equal", total, num_keys));
+  Expr sum = wrong[0];
+  for (const Expr& flags : std::span(wrong).subspan(1)) {
+    INGOT_ASSIGN_OR_RETURN(sum, node.Bind("add", {sum, flags}));
+  }
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> count, node.NameElements(std::move(sum)));
+  node.Match(ShapeOf(count), ir::Make<ir::ShapeTypeNode>(std::vector<PrimExpr>{zero}));
   return Status();
 }
 
@@ -113,7 +142,7 @@ Result<Expr> ScoresOf(const NodeImporter& node, const HeadsCall& call, const Exp
     bias = seen;
   }
   if (node.HasInput(call.bias)) {
-    INGOT_ASSIGN_OR_RETURN(const Expr given, node.Input(call.bias));
+    INGOT_ASSIGN_OR_RETURN(const Expr given, ScoreBias(node, call, DimsOf(keys)[2]));
     bias = given;
     if (seen != nullptr) {
       INGOT_ASSIGN_OR_RETURN(bias, node.Bind("add", {given, seen}));
@@ -194,7 +223,8 @@ Outputs GroupQueryAttention(const NodeImporter& node) {
   } else {
     const auto width = ir::AsConstInt(dims[2]);
     if (!width) return node.Unsupported("a hidden size that is symbolic");
-    const int64_t depth = *width / (call.query_heads + 2 * call.key_heads);
+    const int64_t heads = call.query_heads + 2 * call.key_heads, depth = *width / heads;
+    if (depth == 0) return node.Invalid("a hidden size of " + std::to_string(*width) + " is less than the heads");
     INGOT_ASSIGN_OR_RETURN(
         const std::vector<Expr> parts,
         SplitAt(node, call.query, {call.query_heads * depth, call.key_heads * depth, call.key_heads * depth}));
@@ -212,7 +242,7 @@ Outputs GroupQueryAttention(const NodeImporter& node) {
   }
   if (!call.is_causal && window != -1) return node.Invalid("local_window_size beside causal of 0");
   INGOT_RETURN_IF_ERROR(
-      MatchLengths(node, op::SimplifyDim(past + dims[1]), call.past_key != nullptr || !call.is_causal));
+      MatchLengths(node, dims[0], op::SimplifyDim(past + dims[1]), call.past_key != nullptr || !call.is_causal));
   if (node.HasInput(14) != node.HasInput(15)) return node.Invalid("q_norm_weight and k_norm_weight go together");
   if (node.HasInput(14)) {
     INGOT_ASSIGN_OR_RETURN(call.query, NormalisedHeads(node, call.query, call.query_heads, 14, "q_norm_epsilon"));
