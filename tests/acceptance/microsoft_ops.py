@@ -69,6 +69,11 @@ def counted_heads(lengths=(2,), total=(1,), **attributes):
     return model_of("GroupQueryAttention", inputs, **{"num_heads": 2, "kv_num_heads": 2} | attributes)
 
 
+def rotation(positions=(2, 3), cosines=(9, 4), sines=(9, 4)):
+    return model_of("RotaryEmbedding", {"x": matrix(2, 3, 16), "p": (TensorProto.INT64, positions),
+                                        "c": matrix(*cosines), "s": matrix(*sines)})
+
+
 # What has the wrong number of elements, and would be repeated by what adds it.
 BAD = [
     *((f"{name} is {heads}", lambda attributes={name: heads}: counted_heads(**attributes))
@@ -87,6 +92,11 @@ BAD = [
       for mask in ([1, 3], [2, 1], [1, 3, 3], [2, 1, 3], [2, 3, 1])),
     *(("what is added to the scores", lambda added=added: heads_of(added=added))
       for added in ([2, 3, 3], [3, 3], [2, 2, 1, 3], [2, 2, 3, 1], [2, 2, 3, 2], [3, 2, 3, 3], [2, 3, 3, 3])),
+    *((text, lambda form=form: rotation(**form)) for text, form in (
+        ("a position of each query", {"positions": [1, 3]}), ("a position of each query", {"positions": [2, 1]}),
+        ("one first position", {"positions": [3]}), ("not alike in dims", {"sines": [8, 4]}),
+        ("not alike in dims", {"sines": [1, 4]}), ("not alike in dims", {"sines": [9, 1]}),
+        ("not of rank 2", {"cosines": [4]}), ("fewer cosines", {"cosines": [2, 4], "sines": [2, 4]}))),
     *(("parts", lambda sizes=sizes: model_of("Attention", {"x": matrix("B", "S", 16), "w": matrix(16, 48)}, num_heads=2,
                                              qkv_hidden_sizes=sizes)) for sizes in ([16, 16, 17],)),
     *(("no length that an axis has", lambda sizes=sizes: model_of(
@@ -380,6 +390,20 @@ class Lengths(Compiled):
         given["t"] = numpy_helper.to_array(total)
         self.compare(model, given, {}, [{"l": np.array(lengths, np.int32)} for lengths in ([3, 4], [4], [5, 5])] +
                      [{"t": np.int32(4)}, {"t": np.int32(6)}])
+
+    def test_rotations(self):
+        """The caches have all positions, and there is one of each query."""
+        order = ["q", "k", "v", "pk", "pv", "l", "t", "c", "s", "p"]
+        given = {n: normal(i, 2, 1, 16) for i, n in enumerate("qkv")} | {n: normal(3, 2, 1, 4, 16) for n in ("pk", "pv")}
+        given |= {"l": np.array([4, 4], np.int32), "t": np.array([5], np.int32)}
+        given |= {n: normal(6, 5, 8) for n in "cs"}
+        free_dims = {n: ["B", "S"] for n in "qkv"} | {n: ["B", "K", "P"] for n in ("pk", "pv")} | {"c": "m", "s": "n"}
+        for positions in (None, np.array([[4], [2]])):
+            one = given if positions is None else given | {"p": positions}
+            model = model_of("GroupQueryAttention", {n: free(n, one[n]) if n in one else None for n in order},
+                             ["y", "kk", "vv"], num_heads=1, kv_num_heads=1, do_rotary=1)
+            short = {n: one[n][:4] for n in "cs"} if positions is None else {"p": positions[:1]}
+            self.compare(model, one, free_dims, [{"s": one["s"][:4]}, {"s": one["s"][:1]}, short])
 
     def test_masks_and_what_is_added(self):
         given = {n: normal(i, 2, 3, 16) for i, n in enumerate("qkv")}

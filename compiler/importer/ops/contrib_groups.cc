@@ -1,5 +1,6 @@
 // com.microsoft's attention of generative models: heads that share keys, with their rotations and norms, and a past that
 // grows.
+#include <algorithm>
 #include <cmath>
 #include <span>
 #include <string>
@@ -26,6 +27,36 @@ Result<Expr> PositionsFrom(const NodeImporter& node, const Expr& first, const Pr
   return node.Bind("broadcast_to", {places, ShapeOf({batch, length})});
 }
 
+// Returns sines, an input as long and wide as the cosines are.
+Result<Expr> SinesOf(const NodeImporter& node, size_t i, const std::vector<PrimExpr>& cosines) {
+  INGOT_ASSIGN_OR_RETURN(const Expr sine, node.Input(i));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, i));
+  if (cosines.size() != 2) return node.Invalid("cosines are not of rank 2");
+  if (!std::ranges::equal(dims, cosines, [](const auto& a, const auto& b) { return !op::DimsDiffer(a, b); })) {
+    return node.Invalid("sines and cosines are not alike in dims");
+  }
+  return WithDims(node, sine, cosines);
+}
+
+// Returns positions, an input, of each query of each sequence.
+Result<Expr> PositionsOf(const NodeImporter& node, size_t i, const PrimExpr& batch, const PrimExpr& length) {
+  INGOT_ASSIGN_OR_RETURN(const Expr positions, node.Input(i));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, i));
+  if (dims.size() != 2 || op::DimsDiffer(dims[0], batch) || op::DimsDiffer(dims[1], length)) {
+    return node.Invalid("expected a position of each query");
+  }
+  return WithDims(node, positions, {batch, length});
+}
+
+// Checks that a cache of this many rows has those of all positions.
+Status MatchRows(const NodeImporter& node, const PrimExpr& rows, const PrimExpr& positions) {
+  const PrimExpr most = op::SimplifyDim(ir::Max(rows, positions));
+  if (op::DimsEqual(most, rows)) return Status();
+  if (op::DimsDiffer(most, rows)) return node.Invalid("fewer cosines than positions");
+  node.Match(ShapeOf({most}), ir::Make<ir::ShapeTypeNode>(std::vector<PrimExpr>{rows}));
+  return Status();
+}
+
 // Inputs: the data, the positions (or the first one), and the cosines and sines of positions.
 Outputs MsRotaryEmbedding(const NodeImporter& node) {
   INGOT_RETURN_IF_ERROR(
@@ -39,14 +70,18 @@ Outputs MsRotaryEmbedding(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr positions, node.Input(1));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> given, StaticRankDims(node, 1));
   const PrimExpr& length = dims[dims.size() - 2];
+  INGOT_ASSIGN_OR_RETURN(const Expr cosine, node.Input(2));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> cache, StaticRankDims(node, 2));
+  INGOT_ASSIGN_OR_RETURN(const Expr sine, SinesOf(node, 3, cache));
+  INGOT_RETURN_IF_ERROR(MatchRows(node, cache[0], length));
   if (given.size() == 1) {
+    if (op::DimsDiffer(given[0], ir::Int64(1))) return node.Invalid("expected one first position");
     positions = WithDims(node, std::move(positions), {ir::Int64(1)});
     INGOT_ASSIGN_OR_RETURN(positions, CastTo(node, std::move(positions), kIndex));
     INGOT_ASSIGN_OR_RETURN(positions, PositionsFrom(node, positions, dims[0], length));
+  } else {
+    INGOT_ASSIGN_OR_RETURN(positions, PositionsOf(node, 1, dims[0], length));
   }
-  INGOT_ASSIGN_OR_RETURN(const Expr cosine, node.Input(2));
-  INGOT_ASSIGN_OR_RETURN(const Expr sine, node.Input(3));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> cache, StaticRankDims(node, 2));
   INGOT_ASSIGN_OR_RETURN(int64_t heads, node.Int("num_heads", 0));
   if (heads == 0 && dims.size() == 3) {  // the cache is as long as half a head
     const auto width = ir::AsConstInt(dims[2]), half = ir::AsConstInt(cache.back());
@@ -162,12 +197,15 @@ Result<Expr> ScoresOf(const NodeImporter& node, const HeadsCall& call, const Exp
 // Rotates the heads of x by the positions from the past's length on, or by those that are given.
 Result<Expr> Rotated(const NodeImporter& node, const Expr& x, int64_t heads, const PrimExpr& past) {
   INGOT_ASSIGN_OR_RETURN(const Expr cosine, node.Input(7));
-  INGOT_ASSIGN_OR_RETURN(const Expr sine, node.Input(8));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> cache, StaticRankDims(node, 7));
+  INGOT_ASSIGN_OR_RETURN(const Expr sine, SinesOf(node, 8, cache));
   const auto half = cache.size() == 2 ? ir::AsConstInt(cache[1]) : std::nullopt;
   if (!half) return node.Unsupported("a cache of unknown width");
-  INGOT_ASSIGN_OR_RETURN(Expr positions, InputOrNull(node, 9));
-  if (positions == nullptr) {
+  Expr positions;
+  if (node.HasInput(9)) {
+    INGOT_ASSIGN_OR_RETURN(positions, PositionsOf(node, 9, DimsOf(x)[0], DimsOf(x)[1]));
+  } else {
+    INGOT_RETURN_IF_ERROR(MatchRows(node, cache[0], op::SimplifyDim(past + DimsOf(x)[1])));
     INGOT_ASSIGN_OR_RETURN(const Expr first, node.Bind("shape_to_tensor", {ShapeOf({past})}));
     INGOT_ASSIGN_OR_RETURN(positions, PositionsFrom(node, first, DimsOf(x)[0], DimsOf(x)[1]));
   }
