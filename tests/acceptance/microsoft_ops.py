@@ -391,6 +391,15 @@ class Lengths(Compiled):
         self.compare(model, given, {}, [{"l": np.array(lengths, np.int32)} for lengths in ([3, 4], [4], [5, 5])] +
                      [{"t": np.int32(4)}, {"t": np.int32(6)}])
 
+    def test_what_hides_is_finite_in_halves(self):
+        """A sequence that has no key sees all of them alike, as one of float32 does."""
+        given = {n: normal(i, 2, 3, 16).astype(np.float16) for i, n in enumerate("qkv")}
+        given["m"] = np.array([[0, 0, 0], [1, 0, 1]], np.int32)
+        inputs = {n: free("B", given[n]) if n in given else None for n in ("q", "k", "v", "b", "m")}
+        for hidden in (-1e9, -3.4028234663852886e38):
+            model = model_of("MultiHeadAttention", inputs, num_heads=2, mask_filter_value=hidden)
+            self.assert_same(model, given, f"hidden by {hidden}", rtol=2e-2, atol=1e-2)
+
     def test_rotations(self):
         """The caches have all positions, and there is one of each query."""
         order = ["q", "k", "v", "pk", "pv", "l", "t", "c", "s", "p"]

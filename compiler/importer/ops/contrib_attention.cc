@@ -8,6 +8,7 @@
 #include "compiler/importer/build.h"
 #include "compiler/importer/ops/attention_mask.h"
 #include "compiler/importer/ops/families.h"
+#include "compiler/ir/float_format.h"
 #include "compiler/op/infer.h"
 
 namespace ingot::importer {
@@ -79,8 +80,9 @@ Result<Expr> BiasOf(const NodeImporter& node, size_t i, const PrimExpr& length) 
   return WithDims(node, bias, {length});
 }
 
-// Returns 0 where a flag is set, and `hidden` elsewhere.
+// Returns 0 where a flag is set, and `hidden` elsewhere, or the lowest finite number that there is.
 Result<Expr> HiddenUnless(const NodeImporter& node, Expr flags, double hidden, DataType dtype) {
+  hidden = std::max(hidden, -ir::LargestFinite(dtype));
   INGOT_ASSIGN_OR_RETURN(const Expr is_seen, CastTo(node, std::move(flags), DataType::Bool()));
   INGOT_ASSIGN_OR_RETURN(const Expr zero, node.Scalar(0, dtype));
   INGOT_ASSIGN_OR_RETURN(const Expr low, node.Scalar(hidden, dtype));
