@@ -6,7 +6,7 @@ usage: microsoft_layers.py BIN_DIR    exits 77 (skipped) without numpy, onnx and
 import itertools
 import unittest
 
-from microsoft_models import (BAD_INPUT, F32, U8, Compiled, by_onnx_runtime, free, helper, matrix, model_of, normal, np,
+from microsoft_models import (BAD_INPUT, F32, I32, U8, Compiled, by_onnx_runtime, free, helper, matrix, model_of, normal, np,
                               numpy_helper, onnx, onnxruntime)
 
 NCHWC = "com.microsoft.nchwc"
@@ -269,6 +269,29 @@ REFUSED = [
                                            expert_weight_bits=3)),
 ]
 BAD = [
+    *(("expected a number for each channel", lambda dims=dims: model_of(
+        "MatMulNBits", {"a": matrix("M", 16), "w": (U8, [8, 1, 8]), "s": matrix(8), "z": None, "g": None,
+                        "b": matrix(*dims)}, K=16, N=8, block_size=16)) for dims in ((1,), (1, 8), (3, 8))),
+    *(("its dims do not fit", lambda dims=dims: model_of(
+        "DynamicQuantizeMatMul", {"a": matrix("M", 16), "w": (U8, [16, 8]), "s": matrix(1), "z": None,
+                                  "b": matrix(*dims)})) for dims in ((1,), (3, 8))),
+    *((text, lambda dims=dims, t=t: model_of("MatMulIntegerToFloat", {
+        "a": (U8, ["M", 16]), "w": (U8, [16, 8]), "s": matrix(), "t": matrix(*t), "z": None, "u": (U8, dims)}))
+      for text, dims, t in (("or one for each column", [16, 8], [8]), ("or one for each column", [16, 1], [8]),
+                            ("or one for each column", [7], [8]), ("or one for each column", [8], [16, 1]))),
+    *((text, lambda s=s, b=b: model_of("QLinearConv", {
+        "x": (U8, ["N", 4, 5, 5]), "s": matrix(), "z": (U8, []), "w": (U8, [8, 4, 3, 3]), "t": matrix(*s),
+        "u": (U8, []), "p": matrix(), "q": (U8, []), "b": (I32, b)}))
+      for text, s, b in (("input 4: expected a number for each channel", (8, 1, 1, 1), [8]),
+                         ("input 8: expected a number for each channel", (8,), [1]),
+                         ("input 8: expected a number for each channel", (8,), [1, 8]))),
+    ("expected a zero point for each scale", lambda: model_of("QMoE", SMALL | {
+        "w": (U8, [4, 8, 4]), "s": matrix(4, 8), "b": None, "v": (U8, [4, 8, 4]), "t": matrix(4, 8),
+        **dict.fromkeys(("c", "d", "e", "f")), "z": (U8, [4, 5])})),
+    ("block_size is no power of two from 16 to 256", lambda: model_of("MatMulBnb4", {
+        "a": matrix("M", 512), "b": (U8, [2048]), "s": matrix(8)}, K=512, N=8, block_size=512, quant_type=1)),
+    ("input 3: its dims do not fit", lambda: model_of("SkipGroupNorm", {
+        "x": matrix(2, 4, 4, 8), "g": matrix(8), "b": matrix(8), "s": matrix(1, 4, 4, 8)}, groups=2, activation=0)),
     ("12 channels are no whole blocks of", lambda: model_of("MaxPool", {"x": matrix("N", 12, 4, 4)}, domain=NCHWC,
                                                                kernel_shape=[2, 2])),
     ("channels is 17, of 16", lambda: model_of("ReorderOutput", PICTURE, domain=NCHWC, channels=17)),

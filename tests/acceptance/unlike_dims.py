@@ -4,7 +4,7 @@ them, as no result would be right. The operators are those that the importer spe
 op/assumed_dims.h alone does not see what they forbid.
 
 usage: unlike_dims.py BIN_DIR    exits 77 (skipped) without numpy, onnx and onnxruntime"""
-import pathlib, subprocess, sys, tempfile
+import functools, pathlib, subprocess, sys, tempfile
 
 try:
     import numpy as np, onnx, onnxruntime
@@ -16,7 +16,14 @@ except ImportError as error:
 NODE = helper.make_node
 I64 = lambda *values: np.array(values, np.int64)
 BAD_INPUT = 3  # exit code of vm-run
-FLOAT, U8, INT = np.float32, np.uint8, np.int64
+FLOAT, U8, I32, INT = np.float32, np.uint8, np.int32, np.int64
+MICROSOFT = functools.partial(NODE, outputs=["y"], domain="com.microsoft")
+NUMBER = np.array(0.1, np.float32)
+
+
+def some(*dims, dtype=U8):
+    return np.random.default_rng(3).integers(0, 200, dims).astype(dtype)
+
 
 # Columns: name, node, opset, inputs (their dims as letters and digits, dtype), constants, sizes that are allowed, sizes
 # that are not (a string of letters and digits gives each letter its size: "a2b3").
@@ -41,6 +48,29 @@ CASES = [
      {"x": ("4", FLOAT), "w": ("c", FLOAT)}, {}, ["c4", "c1"], ["c5", "c2"]),
     ("Expand to a number", NODE("Expand", ["x", "s"], ["y"]), 17, {"x": ("ab", FLOAT)}, {"s": I64(3, 1)},
      ["a3b2", "a1b5"], ["a2b2"]),
+    # A bias is a number for each column or channel and no number for all; a zero point may be one.
+    ("MatMulNBits", MICROSOFT("MatMulNBits", ["x", "w", "s", "", "", "b"], K=16, N=8, block_size=16, bits=4), 17,
+     {"b": ("a", FLOAT)}, {"x": some(3, 16, dtype=FLOAT) / 99, "w": some(8, 1, 8), "s": some(8, dtype=FLOAT) / 999},
+     [], ["a1", "a4"]),
+    ("MatMulIntegerToFloat", MICROSOFT("MatMulIntegerToFloat", ["x", "w", "s", "s", "", "z", "b"]), 17,
+     {"x": ("a4", U8), "z": ("b", U8), "b": ("c", FLOAT)}, {"w": some(4, 8), "s": NUMBER},
+     ["a3b8c8", "a3b1c8"], ["a3b1c1", "a3b4c8"]),
+    ("DynamicQuantizeMatMul", MICROSOFT("DynamicQuantizeMatMul", ["x", "w", "s", "z", "b"]), 17,
+     {"x": ("a4", FLOAT), "b": ("c", FLOAT)}, {"w": some(4, 8), "s": NUMBER, "z": some(8)}, ["a3c8"], ["a3c1"]),
+    ("SkipLayerNormalization", MICROSOFT("SkipLayerNormalization", ["x", "x", "g", "", "b"]), 17,
+     {"x": ("a38", FLOAT), "b": ("c", FLOAT)}, {"g": some(8, dtype=FLOAT) / 99}, ["a2c8"], ["a2c1"]),
+    ("Skip of SkipGroupNorm", MICROSOFT("SkipGroupNorm", ["x", "g", "g", "s"], groups=1, activation=0), 17,
+     {"x": ("a224", FLOAT), "s": ("bcde", FLOAT)}, {"g": some(4, dtype=FLOAT)}, [], ["a2b1c2d2e4", "a2b2c2d2e1"]),
+    ("QLinearConv", NODE("QLinearConv", ["x", "s", "z", "w", "t", "z", "s", "z", "b"], ["y"]), 17,
+     {"x": ("a433", U8), "t": ("b", FLOAT), "b": ("c", I32)},
+     {"s": NUMBER, "z": np.array(3, U8), "w": some(8, 4, 3, 3)}, ["a1b8c8", "a1b1c8"], ["a1b8c1", "a1b4c8"]),
+    ("Zero points of MatMulInteger", NODE("MatMulInteger", ["x", "w", "", "z"], ["y"]), 17,
+     {"x": ("a4", U8), "z": ("bc", U8)}, {"w": some(4, 8)}, ["a3b1c8"], ["a3b4c8", "a3b4c1", "a3b1c1"]),
+    ("Target of a loss", NODE("NegativeLogLikelihoodLoss", ["x", "t"], ["y"]), 17,
+     {"x": ("ab", FLOAT), "t": ("c", INT)}, {}, ["a4b5c4", "a1b5c1"], ["a4b5c1", "a1b5c4"]),
+    ("Targets of a loss", NODE("SoftmaxCrossEntropyLoss", ["x", "t", "w"], ["y"]), 17,
+     {"x": ("abc", FLOAT), "t": ("de", INT), "w": ("f", FLOAT)}, {}, ["a4b5c3d4e3f5"],
+     ["a4b5c3d4e1f5", "a4b5c3d1e3f5", "a4b5c3d4e3f1"]),
     ("Squeeze of all", NODE("Squeeze", ["x"], ["y"]), 17, {"x": ("a1b", FLOAT)}, {},
      ["a2b3", "a1b3", "a2b1", "a1b1"], []),
 ]
@@ -68,7 +98,8 @@ def main():
             graph = helper.make_graph(nodes if isinstance(nodes, list) else [nodes], "g", values,
                                       [onnx.ValueInfoProto(name="y")],
                                       [numpy_helper.from_array(v, k) for k, v in init.items()])
-            model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+            versions = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+            model = helper.make_model(graph, opset_imports=versions, ir_version=10)
             onnx.save(model, path("m.onnx"))
             made = subprocess.run([bin_dir / "vm-compile", "--target", "cpu:x86-64-v3", path("m.onnx"), "-o",
                                    path("m.ingot")], capture_output=True, text=True)

@@ -141,7 +141,7 @@ Outputs MatMulNBits(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(b, node.Bind("permute_dims", {b}, {{"axes", AttrValue::Ints({1, 0})}}));
   INGOT_ASSIGN_OR_RETURN(const Expr product, node.Bind("matmul", {a, b}));
   if (!node.HasInput(5)) return One(product);
-  INGOT_ASSIGN_OR_RETURN(const Expr bias, node.Input(5));
+  INGOT_ASSIGN_OR_RETURN(const Expr bias, PerChannel(node, 5, rows));
   return One(node.Call("add", {product, bias}));
 }
 
@@ -266,7 +266,9 @@ Outputs MatMulBnb4(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> packed, StaticRankDims(node, 1));
   INGOT_ASSIGN_OR_RETURN(Expr scale, node.Input(2));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> of_scale, StaticRankDims(node, 2));
-  if (shape.block < 16 || (shape.block & (shape.block - 1)) != 0) return node.Invalid("block_size is no power of two");
+  if (shape.block < 16 || shape.block > 256 || (shape.block & (shape.block - 1)) != 0) {
+    return node.Invalid("block_size is no power of two from 16 to 256");
+  }
   const int64_t count = shape.rows * shape.columns, blocks = (count + shape.block - 1) / shape.block;
   const int64_t bytes = (count + 1) / 2;
   if (!op::DimsEqual(Product(packed), ir::Int64(bytes)) || !op::DimsEqual(Product(of_scale), ir::Int64(blocks))) {

@@ -7,16 +7,6 @@
 namespace ingot::importer {
 namespace {
 
-// Returns an input as [channels], which is checked.
-Result<Expr> PerChannel(const NodeImporter& node, size_t input, const PrimExpr& channels) {
-  INGOT_ASSIGN_OR_RETURN(const Expr x, node.Input(input));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, input));
-  if (dims.size() != 1 || op::DimsDiffer(dims[0], channels)) {
-    return node.Invalid("input " + std::to_string(input) + ": expected a number for each channel");
-  }
-  return WithDims(node, x, {channels});
-}
-
 // How the channels of a normalised picture lie.
 struct Picture {
   std::vector<PrimExpr> dims;
@@ -80,12 +70,16 @@ Outputs GroupNorm(const NodeImporter& node) {
 Outputs SkipGroupNorm(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const Picture picture, ReadPicture(node));
   INGOT_ASSIGN_OR_RETURN(Expr sum, node.Input(0));
-  INGOT_ASSIGN_OR_RETURN(Expr skip, node.Input(3));
+  Expr skip;
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, 3));
   if (dims.size() == 2) {
-    skip = WithDims(node, std::move(skip), {picture.dims[0], picture.channels()});
+    INGOT_ASSIGN_OR_RETURN(skip, InputOfDims(node, 3, {picture.dims[0], picture.channels()}));
     INGOT_ASSIGN_OR_RETURN(skip, node.Bind("reshape", {skip, ShapeOf(picture.Spread(picture.dims[0]))}));
   } else if (dims.size() == 4) {
+    std::vector<PrimExpr> own = dims;  // a number for each picture and channel has a height and a width of 1
+    own[0] = picture.dims[0];
+    own[picture.channels_last ? 3 : 1] = picture.channels();
+    INGOT_ASSIGN_OR_RETURN(skip, InputOfDims(node, 3, own));
     INGOT_ASSIGN_OR_RETURN(skip, BroadcastInto(node, std::move(skip), picture.dims));
   } else {
     return node.Invalid("skip: expected a rank of 2 or 4, got " + std::to_string(dims.size()));
@@ -112,9 +106,7 @@ Result<Expr> Biased(const NodeImporter& node) {
 
 Outputs BiasAdd(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const Expr sum, Biased(node));
-  INGOT_ASSIGN_OR_RETURN(Expr skip, node.Input(2));
-  INGOT_RETURN_IF_ERROR(StaticRankDims(node, 2).status());
-  skip = WithDims(node, std::move(skip), DimsOf(sum));
+  INGOT_ASSIGN_OR_RETURN(const Expr skip, InputOfDims(node, 2, DimsOf(sum)));
   return One(node.Call("add", {sum, skip}));
 }
 

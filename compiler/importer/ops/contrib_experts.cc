@@ -282,7 +282,8 @@ Result<Expr> DequantisedLayer(const NodeImporter& node, size_t place, size_t zer
     INGOT_ASSIGN_OR_RETURN(start, UnpackedBits(node, start, bits));
     const int64_t wanted = block > 0 ? blocks : ir::AsConstInt(packed[1]).value_or(0);
     const int64_t last = dims.empty() ? 0 : ir::AsConstInt(DimsOf(start).back()).value_or(0);
-    if (wanted < 1 || last < wanted) return node.Invalid("expected a zero point for each scale");
+    if (wanted < 1 || last < wanted || last - wanted >= 8 / bits)
+      return node.Invalid("expected a zero point for each scale");
     if (last != wanted) {
       const std::vector<int64_t> axis = {std::ssize(dims) - 1}, begin = {0}, end = {wanted};
       INGOT_ASSIGN_OR_RETURN(start,

@@ -179,16 +179,18 @@ Outputs SimplifiedLayerNormalization(const NodeImporter& node) {
   return One(Apply(node, "RMSNormalization", {x, scale}, Copied(node, {"axis", "epsilon", "stash_type"})));
 }
 
-// Returns input 0 plus what is skipped (input 1), which may lack the batch, plus a bias (null: none).
-Result<Expr> SkipSum(const NodeImporter& node, const Expr& bias) {
+// Returns input 0 plus what is skipped (input 1), which may lack the batch, plus a bias of the last axis (an input, which may be left out).
+Result<Expr> SkipSum(const NodeImporter& node, size_t bias) {
   INGOT_ASSIGN_OR_RETURN(const Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(Expr skip, node.Input(1));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, 0));
   INGOT_RETURN_IF_ERROR(StaticRankDims(node, 1).status());
   INGOT_ASSIGN_OR_RETURN(skip, BroadcastInto(node, std::move(skip), dims));
   INGOT_ASSIGN_OR_RETURN(Expr sum, node.Bind("add", {x, skip}));
-  if (bias == nullptr) return sum;
-  return node.Bind("add", {sum, bias});
+  if (!node.HasInput(bias)) return sum;
+  if (dims.empty()) return node.Invalid("expected data with a last axis");
+  INGOT_ASSIGN_OR_RETURN(const Expr numbers, PerChannel(node, bias, dims.back()));
+  return node.Bind("add", {sum, numbers});
 }
 
 // Outputs: the normalised sum, its mean and inverse deviation (which only training reads), and the sum itself.
@@ -197,9 +199,8 @@ Outputs SkipNormalization(const NodeImporter& node) {
   INGOT_RETURN_IF_ERROR(CheckAttributes(node, {"epsilon"}));
   INGOT_RETURN_IF_ERROR(RefuseOutput(node, 1, "mean"));
   INGOT_RETURN_IF_ERROR(RefuseOutput(node, 2, "inv_std_var"));
-  INGOT_ASSIGN_OR_RETURN(const Expr bias, InputOrNull(node, is_simplified ? 3 : 4));
   INGOT_ASSIGN_OR_RETURN(const double epsilon, node.Float("epsilon", 1e-12f));
-  INGOT_ASSIGN_OR_RETURN(const Expr sum, SkipSum(node, bias));
+  INGOT_ASSIGN_OR_RETURN(const Expr sum, SkipSum(node, is_simplified ? 3 : 4));
   INGOT_ASSIGN_OR_RETURN(const Expr gamma, node.Input(2));
   std::vector<Expr> in = {sum, gamma};
   if (!is_simplified && node.HasInput(3)) {

@@ -20,26 +20,38 @@ Result<Expr> IntegerProduct(const NodeImporter& node, const Expr& a, const Expr&
   return Apply(node, "MatMulInteger", {a, b, a_zero, b_zero});
 }
 
-// Returns a product of integers times both scales, plus a bias (null: none).
-Result<Expr> Scaled(const NodeImporter& node, Expr product, const Expr& a_scale, const Expr& b_scale,
-                    const Expr& bias) {
+// Returns a product of integers times both scales.
+Result<Expr> Scaled(const NodeImporter& node, Expr product, const Expr& a_scale, const Expr& b_scale) {
   INGOT_ASSIGN_OR_RETURN(product, CastTo(node, std::move(product), kReal));
   INGOT_ASSIGN_OR_RETURN(const Expr scale, node.Bind("multiply", {a_scale, b_scale}));
-  INGOT_ASSIGN_OR_RETURN(product, node.Bind("multiply", {product, scale}));
-  if (bias == nullptr) return product;
-  return node.Bind("add", {product, bias});
+  return node.Bind("multiply", {product, scale});
+}
+
+// Returns a product plus a bias of its columns, [N] or a row of it, an input that may be left out; b has the second factor's dims.
+Result<Expr> PlusBias(const NodeImporter& node, Expr product, size_t bias, const std::vector<PrimExpr>& b) {
+  if (!node.HasInput(bias)) return product;
+  if (b.size() < 2) return node.Unsupported("a bias beside a product with a vector");
+  INGOT_ASSIGN_OR_RETURN(std::vector<PrimExpr> dims, StaticRankDims(node, bias));
+  for (size_t i = 0; i < dims.size(); ++i) dims[i] = i + 1 < dims.size() ? ir::Int64(1) : b.back();
+  if (dims.empty() || dims.size() > b.size()) return node.Invalid("expected a bias of the result's columns");
+  INGOT_ASSIGN_OR_RETURN(const Expr numbers, InputOfDims(node, bias, dims));
+  return node.Bind("add", {product, numbers});
 }
 
 // Inputs: A, B, the scale of each, the zero point of each, and a bias.
 Outputs MatMulIntegerToFloat(const NodeImporter& node) {
   INGOT_RETURN_IF_ERROR(CheckAttributes(node, {}));
   std::vector<Expr> in;
-  for (size_t i = 0; i < 7; ++i) {
+  for (size_t i : {0, 1, 4, 5}) {
     INGOT_ASSIGN_OR_RETURN(Expr input, InputOrNull(node, i));
     in.push_back(std::move(input));
   }
-  INGOT_ASSIGN_OR_RETURN(Expr product, IntegerProduct(node, in[0], in[1], in[4], in[5]));
-  return One(Scaled(node, std::move(product), in[2], in[3], in[6]));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> b, StaticRankDims(node, 1));
+  INGOT_ASSIGN_OR_RETURN(Expr product, IntegerProduct(node, in[0], in[1], in[2], in[3]));
+  INGOT_ASSIGN_OR_RETURN(const Expr a_scale, OneNumber(node, 2));
+  INGOT_ASSIGN_OR_RETURN(const Expr b_scale, OfMatrix(node, 3, b));
+  INGOT_ASSIGN_OR_RETURN(product, Scaled(node, std::move(product), a_scale, b_scale));
+  return One(PlusBias(node, std::move(product), 6, b));
 }
 
 // Inputs: A, which is quantised by its own range, B, its scale and zero point, and a bias.
@@ -47,13 +59,14 @@ Outputs DynamicQuantizeMatMul(const NodeImporter& node) {
   INGOT_RETURN_IF_ERROR(CheckAttributes(node, {}));
   INGOT_ASSIGN_OR_RETURN(const Expr a, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const Expr b, node.Input(1));
-  INGOT_ASSIGN_OR_RETURN(const Expr b_scale, node.Input(2));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, 1));
+  INGOT_ASSIGN_OR_RETURN(const Expr b_scale, OfMatrix(node, 2, dims));
   INGOT_ASSIGN_OR_RETURN(const Expr b_zero, InputOrNull(node, 3));
-  INGOT_ASSIGN_OR_RETURN(const Expr bias, InputOrNull(node, 4));
   INGOT_ASSIGN_OR_RETURN(const std::vector<Expr> quantised,
                          ApplyAll(node, "DynamicQuantizeLinear", {a}, {}, {"q", "scale", "zero"}));
   INGOT_ASSIGN_OR_RETURN(Expr product, IntegerProduct(node, quantised[0], b, quantised[2], b_zero));
-  return One(Scaled(node, std::move(product), quantised[1], b_scale, bias));
+  INGOT_ASSIGN_OR_RETURN(product, Scaled(node, std::move(product), quantised[1], b_scale));
+  return One(PlusBias(node, std::move(product), 4, dims));
 }
 
 // Inputs: A, its scale and zero point, B, its scale and zero point, C in int32 of both scales, and the result's scale
@@ -77,7 +90,9 @@ Outputs QGemm(const NodeImporter& node) {
     INGOT_ASSIGN_OR_RETURN(in[6], BroadcastInto(node, in[6], DimsOf(product)));
     INGOT_ASSIGN_OR_RETURN(product, node.Bind("add", {product, in[6]}));
   }
-  INGOT_ASSIGN_OR_RETURN(product, Scaled(node, std::move(product), in[1], in[4], nullptr));
+  INGOT_ASSIGN_OR_RETURN(const Expr a_scale, OneNumber(node, 1));
+  INGOT_ASSIGN_OR_RETURN(const Expr b_scale, OfMatrix(node, 4, DimsOf(in[3])));
+  INGOT_ASSIGN_OR_RETURN(product, Scaled(node, std::move(product), a_scale, b_scale));
   if (alpha != 1) {
     INGOT_ASSIGN_OR_RETURN(const Expr factor, node.Scalar(alpha, kReal));
     INGOT_ASSIGN_OR_RETURN(product, node.Bind("multiply", {product, factor}));

@@ -20,13 +20,15 @@ Result<Expr> Classes(const NodeImporter& node, const PrimExpr& count, size_t ran
 
 // Returns the loss of log likelihoods [n, classes, ...] (bound) for the target at input 1 and the weights at input 2.
 Outputs Loss(const NodeImporter& node, const Expr& likelihood) {
-  INGOT_ASSIGN_OR_RETURN(const Expr target, node.Input(1));
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* target_type, node.InputType(1));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, 0));
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
   INGOT_ASSIGN_OR_RETURN(const std::string reduction, node.String("reduction", "mean"));
   if (dims.size() < 2) return node.Invalid("expected a rank of 2 or more, got " + std::to_string(dims.size()));
   const DataType dtype = *type->dtype;
+  std::vector<PrimExpr> places = dims;
+  places.erase(places.begin() + 1);
+  INGOT_ASSIGN_OR_RETURN(const Expr target, InputOfDims(node, 1, places));
 
   INGOT_ASSIGN_OR_RETURN(const Expr zero, node.Scalar(0, dtype));
   INGOT_ASSIGN_OR_RETURN(const Expr classes, Classes(node, dims[1], dims.size(), *target_type->dtype));
@@ -46,7 +48,7 @@ Outputs Loss(const NodeImporter& node, const Expr& likelihood) {
   if (node.HasInput(2) || ignores) {
     Expr weights;
     if (node.HasInput(2)) {
-      INGOT_ASSIGN_OR_RETURN(weights, node.Input(2));
+      INGOT_ASSIGN_OR_RETURN(weights, PerChannel(node, 2, dims[1]));
       std::vector<PrimExpr> spread(dims.size(), ir::Int64(1));
       spread[1] = dims[1];
       INGOT_ASSIGN_OR_RETURN(weights, node.Bind("reshape", {weights, ShapeOf(spread)}));

@@ -183,25 +183,30 @@ Outputs DynamicQuantizeLinear(const NodeImporter& node) {
   return std::vector<Expr>{std::move(y), scale, zero_point};
 }
 
-// Along which axis the zero points (or scales) of a matrix or a kernel vary: rows, columns, or output channels.
-enum class Along : uint8_t { kRows, kColumns, kOutputs };
+// Which numbers a zero point or a scale may be: one for all, or also one for each row or column of a matrix, or for each
+// output channel of a kernel.
+enum class Along : uint8_t { kNone, kRows, kColumns, kOutputs };
 
-// Returns a vector input such that it broadcasts to the tensor that it belongs to.
-Result<Expr> Spread(const NodeImporter& node, size_t input, size_t rank, Along along) {
-  INGOT_ASSIGN_OR_RETURN(const Expr param, node.Input(input));
+// Returns an input such that it broadcasts to the tensor of these dims that it belongs to.
+Result<Expr> Spread(const NodeImporter& node, size_t input, const std::vector<PrimExpr>& dims, Along along) {
+  if (along == Along::kNone) return OneNumber(node, input);
+  if (along != Along::kOutputs) return OfMatrix(node, input, dims, along == Along::kRows);
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> own, StaticRankDims(node, input));
-  if (own.size() != 1 || ir::IsConstInt(own[0], 1) || along == Along::kColumns) return param;
-  std::vector<PrimExpr> dims(along == Along::kRows ? 2 : rank, ir::Int64(1));
-  dims[0] = own[0];
-  return node.Bind("reshape", {param, ShapeOf(dims)});
+  if (own.empty() || (own.size() == 1 && ir::IsConstInt(own[0], 1))) return node.Input(input);
+  if (own.size() != 1) return node.Invalid("input " + std::to_string(input) + ": expected a number for each channel");
+  INGOT_ASSIGN_OR_RETURN(Expr param, node.Input(input));
+  std::vector<PrimExpr> spread(dims.size(), ir::Int64(1));
+  spread[0] = own[0];
+  INGOT_ASSIGN_OR_RETURN(param, node.Bind("reshape", {param, ShapeOf(spread)}));
+  spread[0] = dims[0];
+  return BroadcastInto(node, std::move(param), spread);
 }
 
 // Returns x, which is made of an input, minus that input's zero point, in a dtype that holds the difference.
 Result<Expr> WithoutZeroPoint(const NodeImporter& node, Expr x, size_t zero_point, Along along, DataType dtype) {
-  const size_t rank = ir::As<ir::TensorTypeNode>(x->type)->dims->size();
   INGOT_ASSIGN_OR_RETURN(x, CastTo(node, std::move(x), dtype));
   if (!node.HasInput(zero_point)) return x;
-  INGOT_ASSIGN_OR_RETURN(Expr zero, Spread(node, zero_point, rank, along));
+  INGOT_ASSIGN_OR_RETURN(Expr zero, Spread(node, zero_point, DimsOf(x), along));
   INGOT_ASSIGN_OR_RETURN(zero, CastTo(node, std::move(zero), dtype));
   return node.Bind("subtract", {x, zero});
 }
@@ -254,8 +259,7 @@ Result<RowCall> ProductOfIntegers(const NodeImporter& node, const ProductInputs&
   for (const auto& [input, zero, along] :
        {std::tuple(in.a, in.a_zero, Along::kRows), std::tuple(in.b, in.b_zero, Along::kColumns)}) {
     INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(input));
-    Result<Expr> point =
-        node.HasInput(zero) ? Spread(node, zero, static_cast<size_t>(type->rank), along) : node.Scalar(0, *type->dtype);
+    Result<Expr> point = node.HasInput(zero) ? Spread(node, zero, *type->dims, along) : node.Scalar(0, *type->dtype);
     INGOT_RETURN_IF_ERROR(point.status());
     product.args.push_back(*std::move(point));
   }
@@ -463,7 +467,7 @@ Result<ConvSum> ConvOfIntegers(const NodeImporter& node, const ConvCall& conv, c
       result.restore = [volume](const Expr& product) { return volume->Volume(product); };
     }
   }
-  INGOT_ASSIGN_OR_RETURN(x, WithoutZeroPoint(node, std::move(x), in.x_zero, Along::kOutputs, factors));
+  INGOT_ASSIGN_OR_RETURN(x, WithoutZeroPoint(node, std::move(x), in.x_zero, Along::kNone, factors));
   INGOT_ASSIGN_OR_RETURN(weight, WithoutZeroPoint(node, std::move(weight), in.weight_zero, Along::kOutputs, factors));
   INGOT_ASSIGN_OR_RETURN(x, PadSame(node, std::move(x), conv.same));
   if (is_row && !conv.same.empty()) {
@@ -482,8 +486,8 @@ Outputs ConvInteger(const NodeImporter& node) {
   return One(sum.restore(sum.product));
 }
 
-// product * (a_scale * b_scale / y_scale) + y_zero_point; the scales are expressions that broadcast to the product.
-Outputs Requantize(const NodeImporter& node, Expr product, const std::array<Expr, 3>& scales, size_t zero_point) {
+// product * (a_scale * b_scale / y_scale) + y_zero_point, in the dtype of the zero point; all broadcast to the product.
+Outputs Requantize(const NodeImporter& node, Expr product, const std::array<Expr, 3>& scales, const Expr& zero) {
   std::array<Expr, 3> wide;
   for (size_t i = 0; i < 3; ++i) {
     INGOT_ASSIGN_OR_RETURN(wide[i], CastTo(node, scales[i], kFloat));
@@ -492,19 +496,21 @@ Outputs Requantize(const NodeImporter& node, Expr product, const std::array<Expr
   INGOT_ASSIGN_OR_RETURN(factor, node.Bind("divide", {factor, wide[2]}));
   INGOT_ASSIGN_OR_RETURN(product, CastTo(node, std::move(product), kFloat));
   INGOT_ASSIGN_OR_RETURN(product, node.Bind("multiply", {product, factor}));
-  INGOT_ASSIGN_OR_RETURN(Expr zero, node.Input(zero_point));
-  const DataType dtype = *ir::As<ir::TensorTypeNode>(zero->type)->dtype;
-  return RoundTo(node, std::move(product), std::move(zero), dtype);
+  return RoundTo(node, std::move(product), zero, DTypeOf(zero));
 }
 
 // Inputs: a, its scale, its zero point, b, its scale, its zero point, the result's scale and zero point.
 Outputs QLinearMatMul(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(RowCall call, ProductOfIntegers(node, {0, 3, 2, 5}));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> a, StaticRankDims(node, 0));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> b, StaticRankDims(node, 3));
   INGOT_ASSIGN_OR_RETURN(Expr product, node.Bind(call.row, std::move(call.args)));
-  INGOT_ASSIGN_OR_RETURN(Expr a_scale, Spread(node, 1, 2, Along::kRows));
-  INGOT_ASSIGN_OR_RETURN(Expr b_scale, Spread(node, 4, 2, Along::kColumns));
-  INGOT_ASSIGN_OR_RETURN(Expr y_scale, Spread(node, 6, 2, Along::kRows));
-  return Requantize(node, std::move(product), {a_scale, b_scale, y_scale}, 7);
+  const std::vector<PrimExpr> dims = DimsOf(product);
+  INGOT_ASSIGN_OR_RETURN(Expr a_scale, Spread(node, 1, a, Along::kRows));
+  INGOT_ASSIGN_OR_RETURN(Expr b_scale, Spread(node, 4, b, Along::kColumns));
+  INGOT_ASSIGN_OR_RETURN(Expr y_scale, Spread(node, 6, dims, Along::kRows));
+  INGOT_ASSIGN_OR_RETURN(const Expr zero, Spread(node, 7, dims, Along::kRows));
+  return Requantize(node, std::move(product), {a_scale, b_scale, y_scale}, zero);
 }
 
 // Like QLinearMatMul, with x and w, and a bias in int32 of scale x_scale * w_scale; the weight's parameters are per
@@ -513,15 +519,19 @@ Outputs QLinearConv(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const ConvCall conv, ReadConv(node, 0, 3));
   INGOT_ASSIGN_OR_RETURN(ConvSum sum, ConvOfIntegers(node, conv, {0, 3, 2, 5}));
   Expr product = std::move(sum.product);
+  std::vector<PrimExpr> outputs(sum.rank - 1, ir::Int64(1));  // dims of what is spread over the axes behind the first
+  outputs[0] = conv.weight[0];
   if (node.HasInput(8)) {
-    INGOT_ASSIGN_OR_RETURN(const Expr bias, Spread(node, 8, sum.rank - 1, Along::kOutputs));
+    INGOT_ASSIGN_OR_RETURN(Expr bias, PerChannel(node, 8, conv.weight[0]));
+    INGOT_ASSIGN_OR_RETURN(bias, node.Bind("reshape", {bias, ShapeOf(outputs)}));
     INGOT_ASSIGN_OR_RETURN(product, node.Bind("add", {product, bias}));
   }
-  INGOT_ASSIGN_OR_RETURN(Expr x_scale, node.Input(1));
-  INGOT_ASSIGN_OR_RETURN(Expr w_scale, Spread(node, 4, sum.rank - 1, Along::kOutputs));
-  INGOT_ASSIGN_OR_RETURN(Expr y_scale, node.Input(6));
+  INGOT_ASSIGN_OR_RETURN(Expr x_scale, OneNumber(node, 1));
+  INGOT_ASSIGN_OR_RETURN(Expr w_scale, Spread(node, 4, outputs, Along::kOutputs));
+  INGOT_ASSIGN_OR_RETURN(Expr y_scale, OneNumber(node, 6));
+  INGOT_ASSIGN_OR_RETURN(const Expr zero, OneNumber(node, 7));
   INGOT_ASSIGN_OR_RETURN(const std::vector<Expr> results,
-                         Requantize(node, std::move(product), {x_scale, w_scale, y_scale}, 7));
+                         Requantize(node, std::move(product), {x_scale, w_scale, y_scale}, zero));
   return One(sum.restore(results[0]));
 }
 

@@ -91,6 +91,58 @@ Result<Expr> BroadcastInto(const NodeImporter& node, Expr x, const std::vector<P
   return node.Bind("broadcast_to", {std::move(x), ShapeOf(dims)});
 }
 
+Result<Expr> InputOfDims(const NodeImporter& node, size_t input, std::vector<PrimExpr> dims) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(input));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> own, StaticRankDims(node, input));
+  if (!std::ranges::equal(own, dims, [](const PrimExpr& a, const PrimExpr& b) { return !op::DimsDiffer(a, b); })) {
+    return node.Invalid("input " + std::to_string(input) + ": its dims do not fit those of the other inputs");
+  }
+  return WithDims(node, std::move(x), std::move(dims));
+}
+
+Result<Expr> PerChannel(const NodeImporter& node, size_t input, const PrimExpr& channels) {
+  INGOT_ASSIGN_OR_RETURN(const Expr x, node.Input(input));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, input));
+  if (dims.size() != 1 || op::DimsDiffer(dims[0], channels)) {
+    return node.Invalid("input " + std::to_string(input) + ": expected a number for each channel");
+  }
+  return WithDims(node, x, {channels});
+}
+
+Result<Expr> OneNumber(const NodeImporter& node, size_t input) {
+  INGOT_ASSIGN_OR_RETURN(const Expr x, node.Input(input));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, input));
+  if (dims.empty()) return x;
+  if (dims.size() != 1 || op::DimsDiffer(dims[0], ir::Int64(1))) {
+    return node.Invalid("input " + std::to_string(input) + ": expected one number");
+  }
+  return WithDims(node, x, {ir::Int64(1)});
+}
+
+Result<Expr> OfMatrix(const NodeImporter& node, size_t input, std::vector<PrimExpr> dims, bool by_row) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(input));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> own, StaticRankDims(node, input));
+  if (own.empty() || (own.size() == 1 && ir::IsConstInt(own[0], 1))) return x;
+  if (dims.size() < 2) return OneNumber(node, input);
+  const PrimExpr one = ir::Int64(1);
+  dims[dims.size() - (by_row ? 1 : 2)] = one;
+  const auto refused = [&] {
+    return node.Invalid("input " + std::to_string(input) + ": expected one number, or one for each " +
+                        (by_row ? "row" : "column"));
+  };
+  if (own.size() == 1) {
+    const PrimExpr& count = dims[dims.size() - (by_row ? 2 : 1)];
+    if (op::DimsDiffer(own[0], count) && op::DimsDiffer(own[0], one)) return refused();
+    if (!by_row) return BroadcastInto(node, std::move(x), {count});
+    INGOT_ASSIGN_OR_RETURN(x, node.Bind("reshape", {x, ShapeOf({own[0], one})}));
+    return BroadcastInto(node, std::move(x), {count, one});
+  }
+  if (!std::ranges::equal(own, dims, [](const PrimExpr& a, const PrimExpr& b) { return !op::DimsDiffer(a, b); })) {
+    return refused();
+  }
+  return WithDims(node, std::move(x), std::move(dims));
+}
+
 Result<Expr> ReshapeTo(const NodeImporter& node, Expr x, std::vector<PrimExpr> dims) {
   return node.Call("reshape", {std::move(x), ShapeOf(std::move(dims))});
 }

@@ -51,6 +51,15 @@ Expr WithDims(const NodeImporter& node, Expr x, std::vector<PrimExpr> dims);
 // The tensor such that it never enlarges what has these dims by broadcasting with it: as it is where that is proved,
 // otherwise broadcast to them, which compares its own dims at run time.
 Result<Expr> BroadcastInto(const NodeImporter& node, Expr x, const std::vector<PrimExpr>& dims);
+// An input of these dims, which are compared at run time where nothing proves them; bad input if they are others.
+Result<Expr> InputOfDims(const NodeImporter& node, size_t input, std::vector<PrimExpr> dims);
+// An input of one number for each channel, which nothing else than [channels] is: a list of one number is none, either.
+Result<Expr> PerChannel(const NodeImporter& node, size_t input, const PrimExpr& channels);
+// An input of one number, which may be a list of it.
+Result<Expr> OneNumber(const NodeImporter& node, size_t input);
+// A scale or a zero point of matrices of these dims, such that it broadcasts to them: one number, a number for each
+// column (each row if `by_row`), or that for each matrix apart, of the dims of which the other axis is 1.
+Result<Expr> OfMatrix(const NodeImporter& node, size_t input, std::vector<PrimExpr> dims, bool by_row = false);
 Result<Expr> ReshapeTo(const NodeImporter& node, Expr x, std::vector<PrimExpr> dims);
 Result<Expr> Permuted(const NodeImporter& node, Expr x, const std::vector<int64_t>& axes);
 // Returns a constant of integers below 8 bits as one of 8 bits, which kernels support; anything else as it is.
