@@ -30,7 +30,11 @@ class BlockFinder {
   // Returns nothing if the graph and those inside of its nodes fit both numbers.
   std::optional<int64_t> Find(const OnnxGraph& graph) {
     for (const auto& [name, data] : graph.initializers) constants_[name] = data.get();
-    for (const OnnxNode& node : graph.nodes) {
+    return Find(graph.nodes);
+  }
+  std::optional<int64_t> Find(const std::vector<OnnxNode>& nodes) {
+    for (const OnnxNode& node : nodes) {
+      NoteConstant(node);
       for (const std::string& output : node.outputs) {
         if (IsBlocked(node) && node.op_type != "ReorderOutput") makers_[output] = &node;
       }
@@ -45,6 +49,13 @@ class BlockFinder {
   }
 
  private:
+  void NoteConstant(const OnnxNode& node) {
+    if (!node.domain.empty() || node.op_type != "Constant" || node.outputs.size() != 1) return;
+    for (const OnnxAttribute& attribute : node.attributes) {
+      const auto* data = std::get_if<ConstantDataPtr>(&attribute.value);
+      if (data != nullptr && attribute.name == "value") constants_[node.outputs[0]] = data->get();
+    }
+  }
   const ir::ConstantData* ConstantInput(const OnnxNode& node, size_t i) const {
     const auto found = i < node.inputs.size() ? constants_.find(node.inputs[i]) : constants_.end();
     return found == constants_.end() ? nullptr : found->second;
@@ -104,6 +115,12 @@ int64_t BlockOfThisMachine() {
 
 }  // namespace
 
-int64_t ChannelBlockOf(const OnnxGraph& graph) { return BlockFinder().Find(graph).value_or(BlockOfThisMachine()); }
+int64_t ChannelBlockOf(const OnnxModel& model) {
+  if (const std::optional<int64_t> block = BlockFinder().Find(model.graph)) return *block;
+  for (const OnnxFunction& function : model.functions) {
+    if (const std::optional<int64_t> block = BlockFinder().Find(function.nodes)) return *block;
+  }
+  return BlockOfThisMachine();
+}
 
 }  // namespace ingot::importer

@@ -13,8 +13,8 @@ inline constexpr std::string_view kChannelBlocks = "com.microsoft.nchwc";
 // The attribute by which the walk tells an importer of that domain the number.
 inline constexpr const char* kChannelBlockAttr = "channel_block";
 
-// Returns 8 or 16: what numbers of channels and shapes in the graph say, and where these fit both, what ONNX Runtime
+// Returns 8 or 16: what numbers of channels and shapes in the graph and in the model's functions say, and where these fit both, what ONNX Runtime
 // has on this machine.
-int64_t ChannelBlockOf(const OnnxGraph& graph);
+int64_t ChannelBlockOf(const OnnxModel& model);
 
 }  // namespace ingot::importer

@@ -97,7 +97,10 @@ Status GraphImporter::ImportNode(const OnnxNode& node, const std::string& label,
   OnnxNode resolved = node;
   std::erase_if(resolved.attributes, refers);
   if (lies_in_blocks) {
-    if (!channel_block_) channel_block_ = ChannelBlockOf(model_.graph);
+    if (std::ranges::any_of(node.attributes, [](const auto& own) { return own.name == kChannelBlockAttr; })) {
+      return Status(StatusCode::kUnsupportedModel, NodePrefix(node, label) + "attribute \"" + kChannelBlockAttr + "\"");
+    }
+    if (!channel_block_) channel_block_ = ChannelBlockOf(model_);
     resolved.attributes.insert(resolved.attributes.begin(), {kChannelBlockAttr, *channel_block_, {}});
   }
   for (const OnnxAttribute& attribute : node.attributes) {

@@ -267,6 +267,12 @@ REFUSED = [
     ("numbers of 3 bits", lambda: model_of("QMoE", SMALL | {"w": (U8, [4, 8, 3]), "s": matrix(4, 8), "b": None,
                                                             "v": (U8, [4, 8, 3]), "t": matrix(4, 8)},
                                            expert_weight_bits=3)),
+    ('attribute "channel_block"', lambda: model_of("GlobalMaxPool", PICTURE, domain=NCHWC, channel_block=8)),
+    *(("weights of symbolic dims", lambda dims=dims: model_of(
+        "Conv", {"x": matrix("N", 32, 4, 4), "w": matrix(*dims)}, domain=NCHWC))
+      for dims in (("O", 32, 3, 3), (32, "I", 3, 3), (32, 32, "H", 3))),
+    ("swiglu_limit_after_activation", lambda: model_of(
+        "MoE", SMALL | {"w": matrix(4, 8, 8), "b": None, "v": matrix(4, 8, 8)}, swiglu_limit_after_activation=1)),
 ]
 BAD = [
     *(("expected a number for each channel", lambda dims=dims: model_of(
@@ -354,6 +360,19 @@ class MicrosoftLayers(Compiled):
         model = network(nodes, 3, weights)
         model.opset_import.append(helper.make_opsetid(NCHWC, 1))
         self.assert_same(model, {"x": x}, "eight", expected)
+
+    def test_blocks_of_eight_are_told_by_a_function(self):
+        """The channels of a convolution in a function of the model, whose weights are constants there."""
+        x, w = normal(1, 2, 3, 6, 7), normal(2, 24, 3, 1, 1)
+        weight = np.ascontiguousarray(w.reshape(3, 8, 3, 1, 1).transpose(0, 2, 3, 4, 1)).reshape(w.shape)
+        nodes = [helper.make_node("Constant", [], ["w"], value=numpy_helper.from_array(weight)),
+                 helper.make_node("Conv", ["x", "w"], ["p"], domain=NCHWC),
+                 helper.make_node("ReorderOutput", ["p"], ["y"], domain=NCHWC, channels=24)]
+        opsets = [helper.make_opsetid("", 17), helper.make_opsetid(NCHWC, 1)]
+        model = network([("stem", ["x"], "y", {"domain": "local"})], 3, {})
+        model.functions.append(helper.make_function("local", "stem", ["x"], ["y"], nodes, opsets))
+        model.opset_import.append(helper.make_opsetid("local", 1))
+        self.assert_same(model, {"x": x}, "in a function", {"y": np.einsum("nchw,oc->nohw", x, w[:, :, 0, 0])})
 
     def test_what_lies_in_blocks_may_be_read_by_any_operator(self):
         """A result, or a sum over an axis, has the elements as they lie."""

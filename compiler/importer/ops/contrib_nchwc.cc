@@ -120,9 +120,11 @@ Outputs BlockedConv(const NodeImporter& node) {
   INGOT_RETURN_IF_ERROR(StaticRankDims(node, 0).status());
   INGOT_ASSIGN_OR_RETURN(const int64_t channels, ChannelsOf(node, x));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> weight, StaticRankDims(node, 1));
-  const auto out = weight.size() == 4 ? ir::AsConstInt(weight[0]) : std::nullopt;
-  const auto in = weight.size() == 4 ? ir::AsConstInt(weight[1]) : std::nullopt;
-  if (!out || !in) return node.Invalid("expected weights of rank 4 and known channels");
+  if (weight.size() != 4) return node.Invalid("expected weights of rank 4");
+  const auto out = ir::AsConstInt(weight[0]), in = ir::AsConstInt(weight[1]);
+  if (!out || !in || !ir::AsConstInt(weight[2]) || !ir::AsConstInt(weight[3])) {
+    return node.Unsupported("weights of symbolic dims");
+  }
   const bool is_plain = group == 1 && channels<block, is_depthwise = group> 1 && *in == 1 && *out == group;
   const bool has_blocks = *in % block == 0 && group > 0 && *out % group == 0 && *out / group % block == 0;
   if (*out % block != 0 || !(is_plain || is_depthwise || has_blocks)) {
