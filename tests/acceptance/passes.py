@@ -136,7 +136,7 @@ class Module:
                  "--passes=legalize,default_schedule", "--pass-option", "default_schedule.rules=gem")
 
     def test_kernels(self):
-        kernel = "fused_transpose_matmul_add_relu"
+        kernel = "fused_matmul_add_relu"
         options = [MLP, "--pipeline=zero", "--target=cpu:x86-64-v3", "--kernel", kernel]
         self.assertIn(f"# {kernel} for x86-64-v3: ", self.good(*options, "--emit=schedule").stdout)
         self.assertIn("sch.get_block(", self.good(*options, "--emit=schedule").stdout)

@@ -193,7 +193,7 @@ Assembled Assemble(const std::string& ptx, const std::string& sm) {
 void CheckPtxasTakes(std::vector<KernelSource> sources) {
   // In bytes of a thread. ptxas keeps so much of a few kernels in memory while it leaves registers unused (32 of 255 in
   // one of them): its own choice, not a want of registers.
-  constexpr int kMostSpilled = 24;
+  constexpr int kMostSpilled = 32;
   for (size_t i = 0; i < sources.size(); ++i) sources[i].name = "k" + std::to_string(i);
   for (const char* sm : {"sm_80", "sm_90"}) {
     CAPTURE(std::string(sm));
