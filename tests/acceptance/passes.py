@@ -147,7 +147,7 @@ class Module:
         tir = self.good(*options, "--emit=tir").stdout
         self.assertIn(f"def {kernel}(", tir)
         self.assertNotIn("def main(", tir)
-        result = tool("vm-compile", MLP, "--pipeline=zero", "--emit=asm", "--kernel", "fused_transpose_matmul_add_rel")
+        result = tool("vm-compile", MLP, "--pipeline=zero", "--emit=asm", "--kernel", "fused_matmul_add_rel")
         self.assertIn(f'did you mean "{kernel}"?', result.stderr)
         self.assertNotEqual(result.returncode, 0)
         self.bad("--kernel chooses", MLP, "-o", self.dir / "m.ingot", "--kernel", kernel)
