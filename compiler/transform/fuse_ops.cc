@@ -6,8 +6,8 @@
 //
 // fusion_partition.cc decides what is grouped; only calls with one result and without tir_vars take part. Under strict
 // permissions, a call whose result is a product is the last of its group: sums in the kernel would not round it.
-// A transposition that makes the right factor of one matrix product joins the product, which copies what it reads into
-// panels in any case.
+// A transposition that mark_transpositions has marked joins the one matrix product whose right factor it makes: the
+// product copies that factor into panels in any case.
 #include <algorithm>
 #include <functional>
 #include <limits>
