@@ -276,6 +276,19 @@ class RandomExpr {
   const std::vector<PrimVar>& vars_;
 };
 
+TEST_CASE("a loop as long as an element says is not bounded by what the element is later") {
+  const ir::Buffer lengths = ir::MakeBuffer("lengths", DataType::Int(64), {Int64(1)});
+  const PrimExpr length = ir::Make<ir::BufferLoadNode>(lengths, std::vector<PrimExpr>{Int64(0)});
+  const PrimVar k = MakePrimVar("k", DataType::Int(64)), l = MakePrimVar("l", DataType::Int(64)),
+                n = MakePrimVar("n", DataType::Int(64));
+  Analyzer analyzer;
+  analyzer.Bind(k, ir::Range{Int64(0), length});
+  analyzer.Bind(l, ir::Range{Int64(0), n});
+  CHECK(analyzer.ProveLessEqual(Int64(0), k));
+  CHECK_FALSE(analyzer.ProveLess(k, length));
+  CHECK(analyzer.ProveLess(l, n));
+}
+
 TEST_CASE("random expressions keep their values") {
   std::mt19937 rng(7);
   const std::vector<PrimVar> vars = {MakePrimVar("a"), MakePrimVar("b"), MakePrimVar("c"), MakePrimVar("t")};
