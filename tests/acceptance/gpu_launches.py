@@ -6,9 +6,11 @@ import hashlib
 import importlib.util
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from importlib.machinery import SourceFileLoader
 
 BUILD = os.path.abspath(sys.argv[1])
@@ -81,6 +83,27 @@ def main():
                    for launch in module.read_launches(path("tests.rec"))}
         last = next(launch["key"] for launch in module.read_launches(path("tests.rec"))
                     if module.opcode_of(launch).startswith("rcp.approx.f32"))
+        # A driver that crashes at the second launch, faults at the fourth, refuses the sixth and answers no more at the
+        # eighth: the others have results.
+        class Faulty:
+            def describe(self):
+                return {"gpu": "faulty"}
+
+            def run(self, launch):
+                if launch["key"] == keys[1]:
+                    os.kill(os.getpid(), signal.SIGSEGV)
+                if launch["key"] == keys[7]:
+                    time.sleep(60)
+                if launch["key"] in (keys[3], keys[5]):
+                    raise RuntimeError("cuLaunchKernel: fault" if launch["key"] == keys[3] else "module: refused")
+                return [block["left"] for block in launch["blocks"]], 0
+
+        module.Gpu, module.PATIENCE = Faulty, 1
+        launches = list({launch["key"]: launch for launch in module.read_launches(path("tests.rec"))}.values())[:9]
+        keys = [launch["key"] for launch in launches]
+        errors = [row.get("error") for row in module.play(launches)["launches"].values()]
+        assert errors == [None, "its process stopped: -11", None, "cuLaunchKernel: fault", None, "module: refused", None,
+                          "its process took more than 1 s: -9", None], errors
         # A GPU whose last approximate reciprocals differ by a unit, then by a thousand.
         for units, explained in ((1, True), (1000, False)):
             end = 4 * 512 * 8  # three inputs and the results, eight bytes each
