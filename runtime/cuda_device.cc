@@ -27,7 +27,7 @@ namespace {
 
 class CudaDevice;
 
-constexpr unsigned kEventWithoutTime = 2;
+constexpr unsigned kEventWithTime = 0, kEventWithoutTime = 2;
 
 // Makes the device's context the calling thread's for a scope.
 class CurrentContext {
@@ -78,6 +78,8 @@ class CudaDevice final : public Device {
   Result<Ref<DeviceImage>> LoadImage(std::span<const uint8_t> image) override;
   Status LaunchKernel(void* kernel, const LaunchConfig& config, std::span<void* const> buffers,
                       std::span<const int64_t> ints, Stream stream) override;
+  Status StartTimer() override { return RecordTimer(0); }
+  Result<int64_t> StopTimer() override;
 
   const CudaDriver& driver() const { return *driver_; }
   CudaContext context() const { return context_; }
@@ -115,6 +117,7 @@ class CudaDevice final : public Device {
   // The same where nobody can be told of a failure: the next one who flushes is.
   void FlushSilently(const CurrentContext& current);
   Status BoundLaunches(int64_t num_launches);
+  Status RecordTimer(size_t which);
   Status Refuse(CudaFunction kernel, Text why) const;
   Status Named(CudaFunction kernel, Status status) const;
   Status WaitFor(Staging& staging);
@@ -146,6 +149,7 @@ class CudaDevice final : public Device {
   std::map<CudaFunction, Kernel> kernels_;
   Status failure_;  // of a flush that nobody was told of
   int64_t num_launches_ = 0;
+  CudaEvent timer_[2] = {};  // where it starts and where it stops
   LaunchMark marks_[2];
   std::mutex staging_mutex_;
   Staging staging_[2];
@@ -245,6 +249,9 @@ CudaDevice::~CudaDevice() {
     }
     for (const LaunchMark& mark : marks_) {
       if (mark.event != nullptr) static_cast<void>(driver_->EventDestroy(mark.event));
+    }
+    for (CudaEvent event : timer_) {
+      if (event != nullptr) static_cast<void>(driver_->EventDestroy(event));
     }
     if (pool_ != nullptr) static_cast<void>(driver_->MemPoolDestroy(pool_));
   }
@@ -543,6 +550,28 @@ Status CudaDevice::BoundLaunches(int64_t num_launches) {
   const CudaResult result = driver_->EventRecord(mark.event, nullptr);
   mark.is_recorded = result == kCudaSuccess;
   return Check(result, "cuEventRecord");
+}
+
+// Behind all launches so far.
+Status CudaDevice::RecordTimer(size_t which) {
+  INGOT_RETURN_IF_ERROR(Usable());
+  const CurrentContext current(*driver_, context_);
+  std::lock_guard lock(launch_mutex_);
+  INGOT_RETURN_IF_ERROR(FlushLocked(current));
+  CudaEvent& event = timer_[which];
+  if (event == nullptr) {
+    INGOT_RETURN_IF_ERROR(Check(driver_->EventCreate(&event, kEventWithTime), "cuEventCreate"));
+  }
+  return Check(driver_->EventRecord(event, nullptr), "cuEventRecord");
+}
+
+Result<int64_t> CudaDevice::StopTimer() {
+  INGOT_RETURN_IF_ERROR(RecordTimer(1));
+  INGOT_RETURN_IF_ERROR(Synchronize({}));
+  const CurrentContext current(*driver_, context_);
+  float milliseconds = 0;
+  INGOT_RETURN_IF_ERROR(Check(driver_->EventElapsedTime(&milliseconds, timer_[0], timer_[1]), "cuEventElapsedTime"));
+  return static_cast<int64_t>(double{milliseconds} * 1e6);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 // (1), INGOT_STANDIN_MEMORY how many bytes each has, INGOT_STANDIN_DRIVER the driver's version (12040: CUDA 12.4);
 // INGOT_STANDIN_QUIET=1 keeps the explanation of a fault off standard error.
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -28,7 +29,8 @@ namespace ingot::ptx {
 namespace {
 
 constexpr CudaResult kNotInitialized = 3, kInvalidDevice = 101, kInvalidImage = 200, kInvalidContext = 201,
-                     kInvalidHandle = 400, kIllegalAddress = 700, kOutOfResources = 701, kLaunchFailed = 719;
+                     kInvalidHandle = 400, kNotReady = 600, kIllegalAddress = 700, kOutOfResources = 701,
+                     kLaunchFailed = 719;
 
 struct ErrorRow {
   CudaResult error;
@@ -48,6 +50,7 @@ constexpr ErrorRow kErrors[] = {
     {222, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "the provided PTX was compiled with an unsupported toolchain."},
     {400, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
     {500, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
+    {600, "CUDA_ERROR_NOT_READY", "device not ready"},
     {700, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
     {701, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "too many resources requested for launch"},
     {719, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
@@ -56,7 +59,9 @@ constexpr ErrorRow kErrors[] = {
 // What the opaque handles of the API point to.
 struct StreamState {};
 struct EventState {
+  bool has_time = false;
   int64_t recorded_at = 0;  // work up to here has to be done
+  std::chrono::steady_clock::time_point time{};
 };
 struct FunctionState {
   ModuleId module;
@@ -89,7 +94,7 @@ struct Gpu {
   int context_references = 0;
   CudaResult sticky = 0;
   std::map<void*, std::unique_ptr<StreamState>> streams;
-  std::map<void*, std::unique_ptr<EventState>> events;
+  std::map<void*, std::shared_ptr<EventState>> events;
   std::map<void*, std::unique_ptr<ModuleState>> modules;
   std::map<void*, std::unique_ptr<PoolState>> pools;
   std::map<void*, std::unique_ptr<GraphState>> graphs;
@@ -411,9 +416,10 @@ INGOT_ENTRY cuStreamSynchronize(CudaStream stream) {
   return Enter(
       [&](Gpu& d) -> CudaResult { return IsStream(d, stream) ? RunUntil(d, LastWork(d, stream)) : kInvalidHandle; });
 }
-INGOT_ENTRY cuEventCreate(CudaEvent* event, unsigned) {
+INGOT_ENTRY cuEventCreate(CudaEvent* event, unsigned flags) {
   return Enter([&](Gpu& d) -> CudaResult {
-    auto state = std::make_unique<EventState>();
+    auto state = std::make_shared<EventState>();
+    state->has_time = (flags & 2) == 0;
     void* handle = state.get();
     d.events.emplace(handle, std::move(state));
     *event = static_cast<CudaEvent>(handle);
@@ -428,7 +434,14 @@ INGOT_ENTRY cuEventRecord(CudaEvent event, CudaStream stream) {
   return Enter([&](Gpu& d) -> CudaResult {
     const auto found = d.events.find(event);
     if (found == d.events.end() || !IsStream(d, stream)) return kInvalidHandle;
-    found->second->recorded_at = LastWork(d, stream);
+    const std::shared_ptr<EventState> state = found->second;  // it may be destroyed before
+    if (state->has_time) {
+      Enqueue(d, stream, [state]() -> CudaResult {
+        state->time = std::chrono::steady_clock::now();
+        return kCudaSuccess;
+      });
+    }
+    state->recorded_at = LastWork(d, stream);
     return kCudaSuccess;
   });
 }
@@ -436,6 +449,17 @@ INGOT_ENTRY cuEventSynchronize(CudaEvent event) {
   return Enter([&](Gpu& d) -> CudaResult {
     const auto found = d.events.find(event);
     return found == d.events.end() ? kInvalidHandle : RunUntil(d, found->second->recorded_at);
+  });
+}
+
+INGOT_ENTRY cuEventElapsedTime(float* milliseconds, CudaEvent start, CudaEvent end) {
+  return Enter([&](Gpu& d) -> CudaResult {
+    const auto first = d.events.find(start), last = d.events.find(end);
+    if (first == d.events.end() || last == d.events.end()) return kInvalidHandle;
+    if (!first->second->has_time || !last->second->has_time || first->second->recorded_at == 0) return kInvalidHandle;
+    if (!d.queue.empty() && d.queue.front().number <= last->second->recorded_at) return kNotReady;
+    *milliseconds = std::chrono::duration<float, std::milli>(last->second->time - first->second->time).count();
+    return kCudaSuccess;
   });
 }
 

@@ -35,6 +35,8 @@ class LoadedDeviceCode final : public DeviceCode {
   }
   Status Launch(const Kernel& kernel, std::span<void* const> buffers, std::span<const int64_t> ints) override;
   Status Wait() override;
+  Status StartTimer(const Kernel& kernel) override { return devices_.device(kernel.device).StartTimer(); }
+  Result<int64_t> StopTimer(const Kernel& kernel) override { return devices_.device(kernel.device).StopTimer(); }
 
  private:
   using LoadedLaunches = std::vector<std::pair<const LaunchRecord*, void*>>;  // each with the device's handle

@@ -29,6 +29,9 @@ class DeviceCode {
   virtual Status Launch(const Kernel& kernel, std::span<void* const> buffers, std::span<const int64_t> ints) = 0;
   // Waits for what was queued since the last call, and says what failed of it.
   virtual Status Wait() = 0;
+  // How long a kernel's launches took between the two, by the clock of its device, in nanoseconds; the second one waits.
+  virtual Status StartTimer(const Kernel& kernel) = 0;
+  virtual Result<int64_t> StopTimer(const Kernel& kernel) = 0;
 };
 
 }  // namespace ingot::vm

@@ -192,9 +192,17 @@ Status Interpreter::StepObserved(const LinkedInstruction& op, const CallRecord& 
   }
   INGOT_ASSIGN_OR_RETURN(const bool runs, observers_.Before(op, record, frame));
   if (runs && is_kernel) {
-    INGOT_RETURN_IF_ERROR(kernels_.Launch(*static_cast<const KernelCall*>(op.data), *record.activation));
+    const auto& call = *static_cast<const KernelCall*>(op.data);
+    DeviceCode* const code = environment_.devices.code();
+    const bool is_timed = code != nullptr && call.is_launched;
+    if (is_timed) INGOT_RETURN_IF_ERROR(code->StartTimer(*call.kernel));
+    INGOT_RETURN_IF_ERROR(kernels_.Launch(call, *record.activation));
     // Observers see what has ended.
-    if (DeviceCode* const code = environment_.devices.code(); code != nullptr) INGOT_RETURN_IF_ERROR(code->Wait());
+    if (is_timed) {
+      INGOT_ASSIGN_OR_RETURN(const int64_t duration_ns, code->StopTimer(*call.kernel));
+      observers_.set_duration_ns(duration_ns);
+    }
+    if (code != nullptr) INGOT_RETURN_IF_ERROR(code->Wait());
   } else if (runs) {
     const Instruction& source = record.linked->function->code[op.source];
     INGOT_RETURN_IF_ERROR(steps_.Run(record, *static_cast<const FrameInstruction*>(op.data), source, frame));

@@ -22,9 +22,9 @@ struct Event {
   const char* operation = "";  // of the source, by the debug map; "" when it is not known
   const char* name = "";       // of the kernel, builtin or external function; else the opcode's text
   int64_t begin_ns = 0;        // steady clock; 0 before it has run
-  int64_t end_ns = 0;
-  int64_t flops = 0;  // of a kernel, as its descriptor estimates them; 0: not known
-  int64_t bytes = 0;  // of a kernel likewise; of other instructions the sizes of their tensors
+  int64_t end_ns = 0;          // of a kernel on a GPU: begin_ns and the time that it took by the GPU's clock
+  int64_t flops = 0;           // of a kernel, as its descriptor estimates them; 0: not known
+  int64_t bytes = 0;           // of a kernel likewise; of other instructions the sizes of their tensors
 };
 
 // A tensor of the instruction; compact.

@@ -213,12 +213,13 @@ Result<bool> Observers::Before(const LinkedInstruction& op, const CallRecord& re
       return Status(StatusCode::kInvalidArgument, {NameOf(event_), ": it has results, so it cannot be skipped"});
     }
   }
+  duration_ns_.reset();
   event_.begin_ns = NowNs();
   return decision_ == Decision::kRun;
 }
 
 Status Observers::After(const LinkedInstruction& op, const CallRecord& record, const int64_t* frame) {
-  event_.end_ns = NowNs();
+  event_.end_ns = duration_ns_ ? event_.begin_ns + *duration_ns_ : NowNs();
   if (!IsKernel(op)) {  // a kernel's arguments are still those from before
     INGOT_ASSIGN_OR_RETURN(arguments_, ArgumentsOf(EventPhase::kAfter, op, record, frame));
     for (const EventArgument& argument : arguments_)

@@ -27,6 +27,8 @@ class Observers {
   Status CheckParameters(const LinkedFunction& linked, const int64_t* frame) const;
   // Of a kernel call, whose arguments are gathered, or an instruction that stays in its frame. False: it must not run.
   Result<bool> Before(const LinkedInstruction& op, const CallRecord& record, const int64_t* frame);
+  // Of the same instruction, between the two, where a device measured it.
+  void set_duration_ns(int64_t duration_ns) { duration_ns_ = duration_ns; }
   // Of the same instruction, after it ran or was left out.
   Status After(const LinkedInstruction& op, const CallRecord& record, const int64_t* frame);
 
@@ -48,6 +50,7 @@ class Observers {
   std::vector<EventArgument> arguments_;
   std::optional<Finiteness> inputs_;  // the worst of them, where it has to be known before
   Decision decision_ = Decision::kRun;
+  std::optional<int64_t> duration_ns_;
 };
 
 }  // namespace ingot::vm
