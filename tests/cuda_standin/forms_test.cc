@@ -217,27 +217,33 @@ TEST_CASE("ptx memory: every form of loads and stores") {
   constexpr uint64_t kBytes = 0x8899aabbccddeeff;
   Rows rows;
   AddMemoryRows(rows);
-  std::map<Type, std::vector<std::string>> forms;
+  // By type, and whether they are of parameters of a call: ptxas crashes at those of a call that is not made.
+  std::map<std::pair<Type, bool>, std::vector<std::string>> forms;
   for (const Row& row : rows) {
     if (!row.signature.ends_with(" A") && !row.signature.starts_with("A V*")) continue;
     const Type type = TypesOf(row.signature.starts_with("A V*") ? row.signature.substr(3) : row.signature).at(0);
     const std::vector<std::string> all = FormsOf(row.pattern);
     // All of one type; of the others some of each row.
-    for (size_t k = 0; k < all.size(); k += type == Type::kB32 ? 1 : std::max<size_t>(1, all.size() / 7))
-      forms[type].push_back(all[k]);
+    for (size_t k = 0; k < all.size(); k += type == Type::kB32 ? 1 : std::max<size_t>(1, all.size() / 7)) {
+      const bool stores = all[k].starts_with("st");
+      forms[{type, all[k].find(stores ? ".param" : ".param::func") != std::string::npos}].push_back(all[k]);
+    }
   }
-  REQUIRE(forms.size() == 14);
-  for (const auto& [type, all] : forms) {
+  REQUIRE(forms.size() == 2 * 14);
+  for (const auto& [key, all] : forms) {
+    const auto [type, is_of_call] = key;
+    const std::string kernel = is_of_call ? "forms_of_calls_refused" : "forms";
     const int bytes = TypeBytes(type), bits = BitsOf(type);
-    std::string text = StrCat(
-        {".version 8.6\n.target sm_90\n.address_size 64\n.const .align 16 .b64 table[2] = {", kBytes, ", ", kBytes,
-         "};\n.visible .entry forms(.param .u64 y, .param .u64 x, .param .align 16 .b8 "
-         "given[16])\n{\n",
-         kRegisters,
-         ".reg .b64 %x, %y, %c;\n.shared .align 16 .b8 smem[16];\n.local .align 16 .b8 depot[16];\n"
-         ".param .align 16 .b8 passed[16];\nld.param.u64 %x, [x];\nld.param.u64 %y, [y];\n"
-         "mov.b64 %c, ",
-         kBytes, ";\n"});
+    std::string text =
+        StrCat({".version 8.6\n.target sm_90\n.address_size 64\n.const .align 16 .b64 table[2] = {", kBytes, ", ",
+                kBytes, "};\n.visible .entry ", kernel,
+                "(.param .u64 y, .param .u64 x, .param .align 16 .b8 "
+                "given[16])\n{\n",
+                kRegisters, ".reg .b64 %x, %y, %c;\n.shared .align 16 .b8 smem[16];\n.local .align 16 .b8 depot[16];\n",
+                is_of_call ? ".param .align 16 .b8 passed[16];\n" : "",
+                "ld.param.u64 %x, [x];\nld.param.u64 %y, [y];\n"
+                "mov.b64 %c, ",
+                kBytes, ";\n"});
     const auto address_of = [](const std::string& form) {
       for (const auto& [space, address] :
            {std::pair(".shared", "[smem]"), std::pair(".local", "[depot]"), std::pair(".const", "[table]"),
@@ -296,7 +302,7 @@ TEST_CASE("ptx memory: every form of loads and stores") {
     const uint64_t given[2] = {kBytes, kBytes};
     REQUIRE(machine.Write(y, result.data(), size).ok());
     REQUIRE(machine.Write(x, given, sizeof(given)).ok());
-    const Result<LaunchCounts> counts = machine.Launch(*module, "forms", {{1, 1, 1}, {1, 1, 1}},
+    const Result<LaunchCounts> counts = machine.Launch(*module, kernel, {{1, 1, 1}, {1, 1, 1}},
                                                        Arguments().Add(y).Add(x).AddBytes(given, sizeof(given)));
     REQUIRE_MESSAGE(counts.ok(), counts.status().message());
     REQUIRE(machine.Read(result.data(), y, size).ok());

@@ -2,6 +2,7 @@
 // there: module, configuration, arguments, memory before and after. scripts/record_gpu_launches repeats them on a GPU and
 // writes what comes out (data/launches_*.txt); with INGOT_STANDIN_GOLDEN=FILE the stand-in is held to that: a launch
 // that leaves something else fails. Launches without a row are counted, and the numbers are printed at the end.
+// Kernels whose names end in "_refused" are left out: ptxas and drivers crash at them, or take no such PTX.
 #pragma once
 
 #include <cstdint>
