@@ -57,7 +57,7 @@ constexpr std::string_view kKernelForms[] = {"tir", "schedule", "llvm", "asm", "
 struct Options {
   std::string model, output, params, emit_params, pipeline, emit = "executable", dump_dir, compress = "none", labels,
                                                             launcher, softmax, external_weights, sign, fast_math, cache,
-                                                            tuning_db;
+                                                            tuning_db, ptxas;
   std::vector<std::string> golden, targets, input_shapes, dims, states, print_after, kernels, passes, disabled_passes,
       pass_options;
   formats::Tolerance golden_tolerance{1e-4, 1e-5};
@@ -232,6 +232,7 @@ class Compilation {
     compile_.keep_params_in_input = options_.keep_params || !options_.emit_params.empty();
     compile_.cache = CacheOf(options_);
     compile_.tuning_db_path = options_.tuning_db;
+    compile_.ptxas = options_.ptxas;
     compile_.calls = &tool_.files();
     compile_.detached_params_path = options_.emit_params;
     INGOT_RETURN_IF_ERROR(PreparePasses());
@@ -538,6 +539,11 @@ int main(int argc, char** argv) {
            "Keep the weights in this .safetensors, in or beneath OUT's folder; implies --keep-prepare")
       .Type("FILE");
   line.Add("--threads", options.threads, "Threads for compiling (default: all; the result is the same)");
+  line.Add("--ptxas", options.ptxas,
+           "Of targets cuda: keep kernels also as machine code, which NVIDIA's assembler (a path, or a name in PATH) "
+           "makes, "
+           "so that no driver compiles them when the file is loaded")
+      .Type("PROGRAM");
   line.Add("--tuning-db", options.tuning_db,
            "Take the schedules that these records, which vm-tune wrote, say are faster for this model")
       .Type("FILE");

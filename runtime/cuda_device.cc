@@ -65,7 +65,7 @@ class CudaDevice final : public Device {
   DeviceId id() const override { return {DeviceKind::kCuda, index_}; }
   std::string_view description() const override { return description_; }
   bool launches_kernels() const override { return true; }
-  bool RunsCodeFor(std::string_view architecture) const override;
+  bool RunsCodeFor(std::string_view architecture, CodeForm form) const override;
 
   Result<void*> Allocate(int64_t size_bytes) override;
   void Free(void* data, int64_t size_bytes) override;
@@ -414,15 +414,18 @@ Status CudaDevice::CopyWithin(void* to, const void* from, int64_t size_bytes, St
 
 // ---- code
 
-// PTX for an architecture runs on all later ones, unless it is for that one alone (sm_90a).
-bool CudaDevice::RunsCodeFor(std::string_view architecture) const {
+// PTX for an architecture runs on all later ones, a cubin on those of the same major version, unless it is for that one
+// alone (sm_90a).
+bool CudaDevice::RunsCodeFor(std::string_view architecture, CodeForm form) const {
   if (!architecture.starts_with("sm_")) return false;
   architecture.remove_prefix(3);
   int wanted = 0;
   const char* const end = architecture.data() + architecture.size();
   const auto [rest, error] = std::from_chars(architecture.data(), end, wanted);
   if (error != std::errc()) return false;
-  return std::string_view(rest, end) == "a" ? capability_ == wanted : rest == end && capability_ >= wanted;
+  if (std::string_view(rest, end) == "a") return capability_ == wanted;
+  const bool is_kin = form == CodeForm::kPortable || capability_ / 10 == wanted / 10;
+  return rest == end && capability_ >= wanted && is_kin;
 }
 
 Result<Ref<DeviceImage>> CudaDevice::LoadImage(std::span<const uint8_t> image) {

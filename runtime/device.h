@@ -31,6 +31,9 @@ class DeviceImage : public RefCounted {
   virtual Result<void*> FindKernel(std::string_view name) = 0;
 };
 
+// Portable code runs on later architectures, too, after its driver has compiled it; machine code on its own kind alone.
+enum class CodeForm : uint8_t { kPortable, kMachine };
+
 struct LaunchConfig {
   int64_t grid[3] = {1, 1, 1};
   int64_t block[3] = {1, 1, 1};
@@ -66,8 +69,9 @@ class Device : public RefCounted {
   virtual Status Synchronize(Stream stream) = 0;
 
   // Whether images for this architecture can be loaded here: "sm_80" and the like.
-  virtual bool RunsCodeFor(std::string_view /*architecture*/) const { return false; }
-  // Refused by devices that do not launch kernels. The bytes are borrowed for the call only.
+  virtual bool RunsCodeFor(std::string_view /*architecture*/, CodeForm /*form*/) const { return false; }
+  // Refused by devices that do not launch kernels. Unsupported_file: it is code of a form or a version that the device's
+  // driver does not take. The bytes are borrowed for the call only.
   virtual Result<Ref<DeviceImage>> LoadImage(std::span<const uint8_t> image) = 0;
   // Kernel arguments as in kernel_abi.h: tensor pointers, then integers.
   virtual Status LaunchKernel(void* kernel, const LaunchConfig& config, std::span<void* const> buffers,

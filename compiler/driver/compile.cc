@@ -196,6 +196,7 @@ Result<vm::Program> CompileModule(const ir::IRModule& loaded, const CompileOptio
   const std::unique_ptr<kernels::KernelCache> cache = OpenCache(options, observer);
   kernels::KernelOptions kernel_options{options.opt_level, options.threads, observer.progress, cache.get()};
   kernel_options.chosen = tuned.lookup();
+  kernel_options.ptxas = options.ptxas;
   INGOT_ASSIGN_OR_RETURN(kernels::KernelSet kernels, kernels::CompileKernelSet(module, options.target, kernel_options));
   tuned.Report(options, observer);
   if (cache != nullptr) FinishCache(*cache, observer);

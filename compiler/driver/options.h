@@ -37,6 +37,7 @@ struct CompileOptions {
   // the same. What is wrong with the cache is a note, never a failure.
   std::optional<kernels::KernelCacheOptions> cache;
   std::string tuning_db_path;  // records of tuning, whose best schedules are taken (tuned_schedules.h); empty: none
+  std::string ptxas;  // NVIDIA's assembler: kernels for CUDA are kept as cubins, too; empty: as PTX alone
   const tune::TunedSet* tuned = nullptr;  // borrowed; these schedules are taken instead; null: those of the records
   // The weights of an ONNX model become parameters of "main" behind its inputs (before params_path binds any of them).
   bool keep_params_in_input = false;

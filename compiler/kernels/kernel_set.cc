@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "compiler/codegen/cubin.h"
 #include "compiler/codegen/ptx.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/kernels/kernel_cache.h"
@@ -80,37 +81,51 @@ Result<codegen::KernelImage> LinkObjects(std::span<const codegen::KernelObject> 
   return codegen::LinkKernels(names, inputs, routines);
 }
 
-// One image of PTX for each architecture, the newest first, which a device takes that can run it.
+// The kernels of one more image for GPUs, launched as the image says; workspaces are those of the largest.
+void AddCudaImage(const codegen::PtxImage& image, vm::KernelImage stored, KernelSet* result) {
+  const auto number = static_cast<uint32_t>(result->images.size());
+  for (size_t k = 0; k < image.kernels.size(); ++k) {
+    vm::Kernel& kernel = result->kernels[k].kernel;
+    const codegen::PtxKernel& compiled = image.kernels[k];
+    kernel.device = 1;
+    if (number == 0) {
+      kernel.workspace = compiled.workspace;
+    } else if (!(kernel.workspace == compiled.workspace)) {
+      kernel.workspace = DimCode::Binary(DimOp::kMax, kernel.workspace, compiled.workspace);
+    }
+    for (const codegen::PtxLaunch& launch : compiled.launches) {
+      vm::LaunchRecord record{static_cast<uint32_t>(kernel.variants.size()), launch.entry, {}};
+      for (const auto& sizes : {launch.grid, launch.block}) {
+        record.sizes.insert(record.sizes.end(), sizes.begin(), sizes.end());
+      }
+      record.sizes.push_back(DimCode(launch.shared_bytes));
+      kernel.launches.push_back(std::move(record));
+    }
+    kernel.variants.push_back({number, 0, "", 0});
+  }
+  result->images.push_back(std::move(stored));
+}
+
+// One image of PTX for each architecture, the newest first, which a device takes that can run it, and before it the same
+// as a cubin where there is an assembler.
 Status AddCudaVariants(const std::vector<NamedPrimFunc>& functions, const TargetFamily& family,
                        const KernelOptions& options, KernelSet* result) {
   for (size_t i = family.variants.size(); i-- > 0;) {
     const Target& target = family.variants[i];
     INGOT_ASSIGN_OR_RETURN(const std::vector<codegen::KernelSource> sources, MakeSources(functions, target, options));
-    INGOT_ASSIGN_OR_RETURN(codegen::PtxImage image, codegen::CompilePtx(sources, target, CodegenOptionsOf(options)));
-    const auto number = static_cast<uint32_t>(result->images.size());
-    for (size_t k = 0; k < functions.size(); ++k) {
-      vm::Kernel& kernel = result->kernels[k].kernel;
-      codegen::PtxKernel& compiled = image.kernels[k];
-      kernel.device = 1;
-      kernel.workspace = number == 0 ? std::move(compiled.workspace)
-                                     : DimCode::Binary(DimOp::kMax, kernel.workspace, compiled.workspace);
-      for (codegen::PtxLaunch& launch : compiled.launches) {
-        vm::LaunchRecord record{number, std::move(launch.entry), {}};
-        for (const auto& sizes : {launch.grid, launch.block}) {
-          record.sizes.insert(record.sizes.end(), sizes.begin(), sizes.end());
-        }
-        record.sizes.push_back(DimCode(launch.shared_bytes));
-        kernel.launches.push_back(std::move(record));
-      }
-      kernel.variants.push_back({number, 0, "", 0});
+    INGOT_ASSIGN_OR_RETURN(const codegen::PtxImage image,
+                           codegen::CompilePtx(sources, target, CodegenOptionsOf(options)));
+    const auto image_of = [&](vm::ImageFormat format, const std::string& code) {
+      const auto* bytes = reinterpret_cast<const std::byte*>(code.data());
+      const char* const suffix = format == vm::ImageFormat::kCubin ? " cubin" : "";
+      return vm::KernelImage{
+          target.name + suffix, format, target.name, 0, SharedBytes::Own({bytes, bytes + code.size()}), {}};
+    };
+    if (!options.ptxas.empty()) {
+      INGOT_ASSIGN_OR_RETURN(const std::string cubin, codegen::AssembleCubin(image.ptx, target.name, options.ptxas));
+      AddCudaImage(image, image_of(vm::ImageFormat::kCubin, cubin), result);
     }
-    vm::KernelImage stored;
-    stored.name = target.name;
-    stored.format = vm::ImageFormat::kPtx;
-    stored.arch = target.name;
-    const auto* bytes = reinterpret_cast<const std::byte*>(image.ptx.data());
-    stored.bytes = SharedBytes::Own({bytes, bytes + image.ptx.size()});
-    result->images.push_back(std::move(stored));
+    AddCudaImage(image, image_of(vm::ImageFormat::kPtx, image.ptx), result);
   }
   return Status();
 }

@@ -27,6 +27,7 @@ struct KernelOptions {
   // What tuning chose for a function with its buffers named by their places (WithParamsByPlace); null: nothing. Called
   // on several threads; its failure is the compilation's.
   std::function<Result<schedule::Chosen>(const ir::PrimFunc& function, const Target& target)> chosen = nullptr;
+  std::string ptxas = {};  // NVIDIA's assembler, which makes cubins beside PTX (codegen/cubin.h); empty: none are made
 };
 
 codegen::CodegenOptions CodegenOptionsOf(const KernelOptions& options);

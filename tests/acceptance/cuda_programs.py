@@ -285,6 +285,50 @@ def check_both(tools, model, data):
     return problems
 
 
+def check_machine_code(tools, model, data):
+    """Assemblers in place of NVIDIA's: one whose code the stand-in runs, one whose code it does not take, one that fails,
+    none."""
+    with np.load(data) as arrays:
+        np.savez(tools.folder / "images.npz", image=arrays["image"][:5])
+        np.savez(tools.folder / "results.npz", probabilities=arrays["probabilities"][:5])
+    problems = []
+
+    def assembler(name, *lines):
+        path = tools.folder / name
+        path.write_text("\n".join(("#!/bin/sh", "arch=$1 from=$2 to=$4", *lines)))
+        path.chmod(0o755)
+        return path
+
+    def compiled(name, ptxas):
+        file = tools.folder / name
+        command = [tools.bin_dir / "vm-compile", model, "--target", "cuda:sm_80", "--ptxas", ptxas, "-o", file]
+        return file, subprocess.run(command, env=tools.environment, capture_output=True, text=True)
+
+    def ran(file):
+        command = [tools.standin / "vm-run", file, tools.folder / "images.npz", "--device", "cuda:0", "--atol", "1e-3",
+                   "--expect", f"@{tools.folder / 'results.npz'}"]
+        return subprocess.run(command, env=tools.environment, capture_output=True, text=True)
+
+    good = assembler("good", '[ "$arch" = -arch=sm_80 ] || exit 7', '(printf "\\177ELF stand-in "; cat "$from") > "$to"')
+    foreign = assembler("foreign", 'printf "\\177ELF of a later toolkit" > "$to"')
+    for ptxas in (good, foreign):
+        file, done = compiled(ptxas.name + ".ingot", ptxas)
+        outcome = done if done.returncode else ran(file)
+        if outcome.returncode:
+            problems.append(f"{ptxas.name}: {outcome.returncode}: {outcome.stdout}{outcome.stderr}")
+        text = subprocess.run([tools.bin_dir / "vm-inspect", file, "--disasm"], capture_output=True, text=True)
+        if text.stdout.find('image "sm_80 cubin" cubin "sm_80"') > text.stdout.find('image "sm_80" ptx "sm_80"'):
+            problems.append("machine code stands behind PTX, or is missing")
+    failing = assembler("failing", "echo no such register", "exit 3")
+    for ptxas, said in ((failing, "no such register"), (tools.folder / "nowhere", "No such file")):
+        file, done = compiled("none.ingot", ptxas)
+        if done.returncode == 0 or said not in done.stderr or file.exists():
+            problems.append(f"{ptxas.name}: {done.returncode}: {done.stderr}")
+    for problem in problems:
+        print(problem)
+    return len(problems)
+
+
 def check_placement(tools):
     file = tools.folder / "module.py"
     file.write_text(CALLED)
@@ -378,6 +422,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         tools = Tools(bin_dir, standin, pathlib.Path(folder))
         problems = check_devices(tools, model) + check_placement(tools) + check_models(tools) + check_states(tools)
+        problems += check_machine_code(tools, model, data)
         return problems + check_both(tools, model, data) + check_digits(tools, model, data)
 
 

@@ -118,6 +118,57 @@ TEST_CASE("cuda programs: observers see kernels that have ended, with the times 
   if (DriverControl().IsStandIn()) CHECK(times[2] > times[0]);  // an emulated thread takes microseconds
 }
 
+// The program for sm_80 with machine code besides, for this architecture.
+Result<std::shared_ptr<const Executable>> LoadWithCubin(const std::string& cubin_architecture, const std::string& cubin,
+                                                        bool has_ptx) {
+  INGOT_ASSIGN_OR_RETURN(Program program, MakeProgram("sm_80"));
+  KernelImage image{"cubin", ImageFormat::kCubin, cubin_architecture, 0, {}, {}};
+  image.bytes = SharedBytes::Own({reinterpret_cast<const std::byte*>(cubin.data()),
+                                  reinterpret_cast<const std::byte*>(cubin.data()) + cubin.size()});
+  program.images.push_back(std::move(image));
+  for (vm::Kernel& kernel : program.kernels) {
+    kernel.variants.insert(kernel.variants.begin(), KernelVariant{1, 0, "", 0});
+    std::vector<LaunchRecord> launches = kernel.launches;
+    for (LaunchRecord& launch : launches) launch.variant = 1;
+    kernel.launches.insert(kernel.launches.end(), launches.begin(), launches.end());
+    if (!has_ptx) {
+      kernel.variants.pop_back();
+      kernel.launches.resize(launches.size());
+    }
+  }
+  INGOT_ASSIGN_OR_RETURN(auto instance, Instance::Create({}));
+  OpenOptions options;
+  options.trust = Trust::kFile;
+  return Executable::FromProgram(std::move(instance), std::move(program), "shift", options);
+}
+
+TEST_CASE("cuda programs: machine code is taken before PTX where the GPU is of its kind and the driver takes it") {
+  if (!DriverControl().IsStandIn()) return;  // its GPU is an sm_80, and it runs cubins of tests
+  const Program plain = MakeProgram("sm_80").value();
+  const std::string_view ptx(reinterpret_cast<const char*>(plain.images[0].bytes.bytes.data()),
+                             plain.images[0].bytes.bytes.size());
+  const std::string good = StrCat({"\x7f"
+                                   "ELF stand-in ",
+                                   ptx}),
+                    foreign =
+                        "\x7f"
+                        "ELF of another toolkit";
+  const auto runs = [](const Result<std::shared_ptr<const Executable>>& executable) -> Status {
+    INGOT_ASSIGN_OR_RETURN(const auto context, Context::Create(executable.value()));
+    return RunOn(*context, Ascending(100));
+  };
+  CHECK(runs(LoadWithCubin("sm_80", good, false)).ok());
+  CHECK(runs(LoadWithCubin("sm_80", good, true)).ok());
+  CHECK(runs(LoadWithCubin("sm_80", foreign, true)).ok());  // PTX
+  CHECK(runs(LoadWithCubin("sm_90", "no code", true)).ok());
+  CHECK(runs(LoadWithCubin("sm_75", "no code", true)).ok());  // another major version
+  const Status refused = runs(LoadWithCubin("sm_80", foreign, false));
+  CHECK(refused.code() == StatusCode::kUnsupportedFile);
+  CHECK_MESSAGE(refused.message().find("CUDA_ERROR_NO_BINARY_FOR_GPU") != std::string::npos, refused.message());
+  // Whatever else is wrong with code is no reason to take another.
+  CHECK(runs(LoadWithCubin("sm_80", "no code", true)).code() == StatusCode::kFailed);
+}
+
 TEST_CASE("cuda programs: code for another architecture is refused with what is there") {
   const bool is_sm_80 = DriverControl().IsStandIn();
   for (const std::string architecture : {"sm_90", "sm_90a", "sm_100", "sm_999", "x86_64", "sm_", "sm_80x"}) {

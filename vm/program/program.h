@@ -110,12 +110,12 @@ struct LaunchRecord {
   friend bool operator==(const LaunchRecord&, const LaunchRecord&) = default;
 };
 
-// The kernel's code: at `offset`, the virtual address of its entry, in an ELF image; in a PTX image, the entries that
-// its launches name.
+// The kernel's code: at `offset`, the virtual address of its entry, in an ELF image; in an image for a GPU, the
+// entries that its launches name.
 struct KernelVariant {
   uint32_t image = 0;
   uint64_t offset = 0;
-  std::string entry;               // the symbol's name; empty: PTX
+  std::string entry;               // the symbol's name; empty: for a GPU
   uint64_t required_features = 0;  // bits of runtime/cpu_features.h; all must be there
   friend bool operator==(const KernelVariant&, const KernelVariant&) = default;
 };
@@ -133,14 +133,16 @@ struct Kernel {
   DimCode flops;      // cost estimates per call
   DimCode bytes;
   uint32_t effects = 0;
-  std::vector<LaunchRecord> launches;   // of PTX variants, in the order in which they run
+  std::vector<LaunchRecord> launches;   // of variants for a GPU, in the order in which they run
   std::vector<KernelVariant> variants;  // best first; empty: only the stub exists (such a program runs on stubs)
   std::vector<ExternalId> externals;    // call_external's index -> external function
   std::vector<std::string> messages;    // of assertions
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };
 
-enum class ImageFormat : uint8_t { kElf = 0, kPtx = 1 };
+// kElf: of CPUs. kPtx: text that a GPU's driver compiles, for the architecture and later ones. kCubin: machine code, for
+// the architecture and those that differ from it in a later minor version alone.
+enum class ImageFormat : uint8_t { kElf = 0, kPtx = 1, kCubin = 2 };
 
 struct KernelImage {
   std::string name;  // such as "x86-64-v3"

@@ -106,7 +106,7 @@ bool FunctionFields(auto& codec, auto& function) {
 // ---- kernels
 
 bool ImageFields(auto& codec, auto& image) {
-  return codec.Text(image.name) && codec.Named(image.format, 2) && codec.Text(image.arch) && codec.Long(image.features);
+  return codec.Text(image.name) && codec.Named(image.format, 3) && codec.Text(image.arch) && codec.Long(image.features);
 }
 
 bool KernelParamFields(auto& codec, auto& param) {

@@ -42,6 +42,7 @@ class LoadedDeviceCode final : public DeviceCode {
   using LoadedLaunches = std::vector<std::pair<const LaunchRecord*, void*>>;  // each with the device's handle
   struct OnDevice {
     std::map<uint32_t, Ref<DeviceImage>> images;
+    std::map<uint32_t, Status> refused;  // images that the driver does not take
     std::map<uint32_t, Ref<ingot::Storage>> constants;
     Ref<ingot::Storage> failure;
     Ref<ingot::Storage> workspace;
@@ -49,7 +50,11 @@ class LoadedDeviceCode final : public DeviceCode {
   };
 
   Status LoadKernel(const Kernel& kernel, LoadedLaunches& loaded);
-  Result<uint32_t> ChooseVariant(const Kernel& kernel) const;
+  struct Chosen {
+    uint32_t variant;
+    DeviceImage* image;
+  };
+  Result<Chosen> ChooseVariant(const Kernel& kernel);
   Result<DeviceImage*> ImageOf(uint8_t device, uint32_t image);
   Status CopyConstants();
   Status ReadFailure(const Kernel& kernel);
@@ -79,34 +84,51 @@ Status LoadedDeviceCode::LoadAll() {
   return CopyConstants();
 }
 
-Result<uint32_t> LoadedDeviceCode::ChooseVariant(const Kernel& kernel) const {
+// The first variant that the device runs and its driver takes: a cubin of a newer toolkit than the driver stands before
+// PTX that the driver may know.
+Result<LoadedDeviceCode::Chosen> LoadedDeviceCode::ChooseVariant(const Kernel& kernel) {
   const Device& device = devices_.device(kernel.device);
   std::string needs;
+  Status refused;
   for (uint32_t i = 0; i < kernel.variants.size(); ++i) {
-    const std::string& architecture = program_.images[kernel.variants[i].image].arch;
-    if (device.RunsCodeFor(architecture)) return i;
-    StrAppend(needs, {needs.empty() ? "" : " or ", architecture});
+    const uint32_t number = kernel.variants[i].image;
+    const KernelImage& image = program_.images[number];
+    const CodeForm form = image.format == ImageFormat::kCubin ? CodeForm::kMachine : CodeForm::kPortable;
+    if (device.RunsCodeFor(image.arch, form)) {
+      Result<DeviceImage*> loaded = ImageOf(kernel.device, number);
+      if (loaded.ok()) return Chosen{i, *loaded};
+      if (loaded.status().code() != StatusCode::kUnsupportedFile) return std::move(loaded).status();
+      refused = std::move(loaded).status();
+    }
+    if (form == CodeForm::kPortable) StrAppend(needs, {needs.empty() ? "" : " or ", image.arch});
   }
+  INGOT_RETURN_IF_ERROR(std::move(refused));
   return Status(StatusCode::kUnsupportedFile, {"it needs ", needs.empty() ? "code, and has none" : needs, "; ",
                                                device.id().ToString(), " is ", device.description()});
 }
 
 Result<DeviceImage*> LoadedDeviceCode::ImageOf(uint8_t device, uint32_t image) {
-  Ref<DeviceImage>& loaded = on_[device].images[image];
+  OnDevice& on = on_[device];
+  if (const auto known = on.refused.find(image); known != on.refused.end()) return known->second;
+  Ref<DeviceImage>& loaded = on.images[image];
   if (!loaded) {
     const std::span<const std::byte> bytes = program_.images[image].bytes.bytes;
-    INGOT_ASSIGN_OR_RETURN(
-        loaded, devices_.device(device).LoadImage({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}));
+    Result<Ref<DeviceImage>> made =
+        devices_.device(device).LoadImage({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
+    if (!made.ok()) {
+      if (made.status().code() == StatusCode::kUnsupportedFile) on.refused[image] = made.status();
+      return std::move(made).status();
+    }
+    loaded = *std::move(made);
   }
   return loaded.get();
 }
 
 Status LoadedDeviceCode::LoadKernel(const Kernel& kernel, LoadedLaunches& loaded) {
-  INGOT_ASSIGN_OR_RETURN(const uint32_t variant, ChooseVariant(kernel));
+  INGOT_ASSIGN_OR_RETURN(const Chosen chosen, ChooseVariant(kernel));
   for (const LaunchRecord& launch : kernel.launches) {
-    if (launch.variant != variant) continue;
-    INGOT_ASSIGN_OR_RETURN(DeviceImage* const image, ImageOf(kernel.device, kernel.variants[variant].image));
-    INGOT_ASSIGN_OR_RETURN(void* const handle, image->FindKernel(launch.entry));
+    if (launch.variant != chosen.variant) continue;
+    INGOT_ASSIGN_OR_RETURN(void* const handle, chosen.image->FindKernel(launch.entry));
     loaded.emplace_back(&launch, handle);
   }
   return Status();

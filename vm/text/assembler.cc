@@ -226,7 +226,7 @@ class Assembler {
   void ParseImage() {
     KernelImage image;
     image.name = in_.ExpectString();
-    constexpr std::string_view kFormats[] = {"elf", "ptx"};
+    constexpr std::string_view kFormats[] = {"elf", "ptx", "cubin"};
     image.format = static_cast<ImageFormat>(std::max(0, in_.ExpectOneOf("image format", kFormats)));
     image.arch = in_.ExpectString();
     in_.Expect("features");

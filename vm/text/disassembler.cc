@@ -253,8 +253,9 @@ class Printer {
   }
 
   void PrintImage(const KernelImage& image) {
-    Line("image " + Quote(image.name) + (image.format == ImageFormat::kElf ? " elf " : " ptx ") + Quote(image.arch) +
-         " features " + Hex(image.features) + " = " + Blob(image.bytes));
+    constexpr const char* kFormats[] = {" elf ", " ptx ", " cubin "};
+    Line("image " + Quote(image.name) + kFormats[static_cast<size_t>(image.format)] + Quote(image.arch) + " features " +
+         Hex(image.features) + " = " + Blob(image.bytes));
   }
 
   void PrintKernel(const vm::Kernel& kernel) {

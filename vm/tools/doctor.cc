@@ -122,7 +122,8 @@ class Doctor {
       if (kernel.launches.empty()) continue;
       const auto runs = [&](const KernelVariant& variant) {
         const KernelImage& image = program.images[variant.image];
-        return device.RunsCodeFor(image.arch) && CudaVersionFor(image) <= version;
+        return image.format == ImageFormat::kPtx && device.RunsCodeFor(image.arch, CodeForm::kPortable) &&
+               CudaVersionFor(image) <= version;
       };
       if (std::ranges::none_of(kernel.variants, runs)) return ", without code for kernel \"" + kernel.name + "\"";
     }
@@ -130,7 +131,7 @@ class Doctor {
   }
 #endif
 
-  // What of GPUs and drivers runs the code of the file, one way after the other.
+  // What of GPUs and drivers runs the code of the file, one way after the other. Cubins stand beside PTX of their kernels.
   static std::string LaunchedCode(const Program& program) {
     std::string text;
     for (const KernelImage& image : program.images) {

@@ -276,7 +276,7 @@ class Verifier {
 
   Verdict VerifyImage(const KernelImage& image) const {
     std::optional<ElfImage>& read = elf_images_.emplace_back();  // each is read once, however many variants it has
-    if (image.format == ImageFormat::kPtx) return Verdict();
+    if (image.format != ImageFormat::kElf) return Verdict();
     Result<ElfImage> elf = ReadElfImageFor(image.arch, image.bytes.bytes);
     if (!elf.ok()) return Fail(Check::kImageSegments, elf.status().message());
     read = *std::move(elf);
@@ -366,7 +366,7 @@ class Verifier {
   const Program& program_;
   const CheckSet& checks_;
   std::vector<const Weight*> in_file_;                       // by constant
-  mutable std::vector<std::optional<ElfImage>> elf_images_;  // by image; null: PTX
+  mutable std::vector<std::optional<ElfImage>> elf_images_;  // by image; null: for a GPU
   // Words of bits and instructions that the flow analysis may look at, and formulas at calls, of all functions
   // together: about a second.
   mutable int64_t work_left_ = int64_t{1} << 30;
