@@ -78,7 +78,7 @@ class CudaDevice final : public Device {
   Result<Ref<DeviceImage>> LoadImage(std::span<const uint8_t> image) override;
   Status LaunchKernel(void* kernel, const LaunchConfig& config, std::span<void* const> buffers,
                       std::span<const int64_t> ints, Stream stream) override;
-  Status StartTimer() override { return RecordTimer(0); }
+  Status StartTimer() override;
   Result<int64_t> StopTimer() override;
 
   const CudaDriver& driver() const { return *driver_; }
@@ -117,7 +117,7 @@ class CudaDevice final : public Device {
   // The same where nobody can be told of a failure: the next one who flushes is.
   void FlushSilently(const CurrentContext& current);
   Status BoundLaunches(int64_t num_launches);
-  Status RecordTimer(size_t which);
+  Status FlushTimed();
   Status Refuse(CudaFunction kernel, Text why) const;
   Status Named(CudaFunction kernel, Status status) const;
   Status WaitFor(Staging& staging);
@@ -149,7 +149,10 @@ class CudaDevice final : public Device {
   std::map<CudaFunction, Kernel> kernels_;
   Status failure_;  // of a flush that nobody was told of
   int64_t num_launches_ = 0;
-  CudaEvent timer_[2] = {};  // where it starts and where it stops
+  // Of the timer: events before and behind each flush while it runs, and the time between them so far.
+  CudaEvent timer_[2] = {};
+  bool timer_runs_ = false;
+  double timed_ms_ = 0;
   LaunchMark marks_[2];
   std::mutex staging_mutex_;
   Staging staging_[2];
@@ -536,6 +539,7 @@ Status CudaDevice::FlushLocked(const CurrentContext& current, CudaStream stream)
   }
   const auto num_launches = static_cast<int64_t>(queue_.size());
   if (num_launches == 0) return Status();
+  if (timer_runs_ && stream == nullptr) return FlushTimed();
   const CudaLaunchQueue::Outcome outcome = queue_.Flush(stream);
   INGOT_RETURN_IF_ERROR(Named(outcome.kernel, Check(outcome.result, outcome.call)));
   return BoundLaunches(num_launches);
@@ -555,26 +559,37 @@ Status CudaDevice::BoundLaunches(int64_t num_launches) {
   return Check(result, "cuEventRecord");
 }
 
-// Behind all launches so far.
-Status CudaDevice::RecordTimer(size_t which) {
+Status CudaDevice::StartTimer() {
   INGOT_RETURN_IF_ERROR(Usable());
   const CurrentContext current(*driver_, context_);
   std::lock_guard lock(launch_mutex_);
   INGOT_RETURN_IF_ERROR(FlushLocked(current));
-  CudaEvent& event = timer_[which];
-  if (event == nullptr) {
+  for (CudaEvent& event : timer_) {
+    if (event != nullptr) continue;
     INGOT_RETURN_IF_ERROR(Check(driver_->EventCreate(&event, kEventWithTime), "cuEventCreate"));
   }
-  return Check(driver_->EventRecord(event, nullptr), "cuEventRecord");
+  timer_runs_ = true;
+  timed_ms_ = 0;
+  return Status();
+}
+
+Status CudaDevice::FlushTimed() {
+  const CudaLaunchQueue::Outcome outcome = queue_.FlushBetween(timer_[0], timer_[1]);
+  INGOT_RETURN_IF_ERROR(Named(outcome.kernel, Check(outcome.result, outcome.call)));
+  INGOT_RETURN_IF_ERROR(Check(driver_->EventSynchronize(timer_[1]), "cuEventSynchronize"));
+  float milliseconds = 0;
+  INGOT_RETURN_IF_ERROR(Check(driver_->EventElapsedTime(&milliseconds, timer_[0], timer_[1]), "cuEventElapsedTime"));
+  timed_ms_ += double{milliseconds};
+  return Status();
 }
 
 Result<int64_t> CudaDevice::StopTimer() {
-  INGOT_RETURN_IF_ERROR(RecordTimer(1));
-  INGOT_RETURN_IF_ERROR(Synchronize({}));
   const CurrentContext current(*driver_, context_);
-  float milliseconds = 0;
-  INGOT_RETURN_IF_ERROR(Check(driver_->EventElapsedTime(&milliseconds, timer_[0], timer_[1]), "cuEventElapsedTime"));
-  return static_cast<int64_t>(double{milliseconds} * 1e6);
+  std::lock_guard lock(launch_mutex_);
+  const Status flushed = FlushLocked(current);
+  timer_runs_ = false;
+  INGOT_RETURN_IF_ERROR(flushed);
+  return static_cast<int64_t>(timed_ms_ * 1e6);
 }
 
 }  // namespace

@@ -30,6 +30,25 @@ CudaLaunchQueue::Outcome CudaLaunchQueue::Flush(CudaStream stream) {
   return outcome;
 }
 
+CudaLaunchQueue::Outcome CudaLaunchQueue::FlushBetween(CudaEvent before, CudaEvent behind) {
+  ++num_flushes_;
+  is_idle_ = false;
+  Outcome outcome;
+  if (driver_.GraphInstantiate != nullptr) {
+    Graph graph;
+    outcome = Build(graph, before, behind);
+    if (outcome.result == kCudaSuccess) outcome = {driver_.GraphLaunch(graph.executable, nullptr), "cuGraphLaunch"};
+    if (outcome.result == kCudaSuccess) outcome = {driver_.StreamSynchronize(nullptr), "cuStreamSynchronize"};
+    Destroy(graph);
+  } else {
+    outcome = {driver_.EventRecord(before, nullptr), "cuEventRecord"};
+    if (outcome.result == kCudaSuccess) outcome = LaunchEach(nullptr);
+    if (outcome.result == kCudaSuccess) outcome = {driver_.EventRecord(behind, nullptr), "cuEventRecord"};
+  }
+  Clear();
+  return outcome;
+}
+
 void CudaLaunchQueue::Clear() {
   launches_.clear();
   words_.clear();
@@ -124,18 +143,28 @@ CudaLaunchQueue::Outcome CudaLaunchQueue::LaunchEach(CudaStream stream) {
   return {};
 }
 
-// A graph of the launches that wait, each of which depends on the one before.
-CudaLaunchQueue::Outcome CudaLaunchQueue::Build(Graph& graph) {
+// A graph of the launches that wait, each of which depends on the one before; with records of the events, unless they are
+// null.
+CudaLaunchQueue::Outcome CudaLaunchQueue::Build(Graph& graph, CudaEvent before_all, CudaEvent behind_all) {
   CudaResult result = driver_.GraphCreate(&graph.graph, 0);
   if (result != kCudaSuccess) return {result, "cuGraphCreate"};
+  CudaGraphNode last = nullptr;
+  const auto add_event = [&](CudaEvent event) -> CudaResult {
+    if (event == nullptr) return kCudaSuccess;
+    const CudaGraphNode before = last;
+    return driver_.GraphAddEventNode(&last, graph.graph, &before, before == nullptr ? 0 : 1, event);
+  };
+  result = add_event(before_all);
+  if (result != kCudaSuccess) return {result, "cuGraphAddEventRecordNode"};
   for (const Launch& launch : launches_) {
     const CudaKernelNode node = NodeOf(launch);
-    CudaGraphNode made = nullptr;
-    const CudaGraphNode* before = graph.nodes.empty() ? nullptr : &graph.nodes.back();
-    result = driver_.GraphAddKernelNode(&made, graph.graph, before, before == nullptr ? 0 : 1, &node);
+    const CudaGraphNode before = last;
+    result = driver_.GraphAddKernelNode(&last, graph.graph, &before, before == nullptr ? 0 : 1, &node);
     if (result != kCudaSuccess) return {result, "cuGraphAddKernelNode", launch.kernel};
-    graph.nodes.push_back(made);
+    graph.nodes.push_back(last);
   }
+  result = add_event(behind_all);
+  if (result != kCudaSuccess) return {result, "cuGraphAddEventRecordNode"};
   result = driver_.GraphInstantiate(&graph.executable, graph.graph, 0);
   if (result != kCudaSuccess) return {result, "cuGraphInstantiateWithFlags"};
   graph.launches = launches_;

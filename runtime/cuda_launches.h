@@ -35,6 +35,9 @@ class CudaLaunchQueue {
   size_t size() const { return launches_.size(); }
   // Gives all to the driver, on this stream of the current context. What fails, and what comes behind it, is dropped.
   Outcome Flush(CudaStream stream);
+  // The same between two events that have times, which are recorded right before and behind the launches, and waits: as
+  // one graph, since the host would take longer from call to call than short kernels do.
+  Outcome FlushBetween(CudaEvent before, CudaEvent behind);
   void Clear();
   // The device has done everything.
   void SetIdle() { is_idle_ = true; }
@@ -62,7 +65,7 @@ class CudaLaunchQueue {
   Outcome LaunchEach(CudaStream stream);
   Outcome LaunchGraph(Graph& graph, CudaStream stream);
   Outcome LaunchAsGraph(CudaStream stream);
-  Outcome Build(Graph& graph);
+  Outcome Build(Graph& graph, CudaEvent before = nullptr, CudaEvent behind = nullptr);
   void MakeRoom(uint64_t hash);
   void Destroy(Graph& graph) const;
   CudaKernelNode NodeOf(const Launch& launch);

@@ -74,9 +74,10 @@ struct ModuleState {
   std::map<std::string, std::unique_ptr<FunctionState>> functions;
 };
 struct PoolState {};
-// A launch with the values of its parameters.
+// A launch with the values of its parameters, or, in a graph, the record of an event.
 struct LaunchState {
-  const FunctionState* function;
+  std::shared_ptr<EventState> event;  // null: a launch
+  const FunctionState* function = nullptr;
   ptx::LaunchConfig config;
   Arguments arguments;
 };
@@ -416,6 +417,16 @@ INGOT_ENTRY cuStreamSynchronize(CudaStream stream) {
   return Enter(
       [&](Gpu& d) -> CudaResult { return IsStream(d, stream) ? RunUntil(d, LastWork(d, stream)) : kInvalidHandle; });
 }
+// The event may be destroyed before.
+static void EnqueueRecord(Gpu& d, CudaStream stream, const std::shared_ptr<EventState>& state) {
+  if (state->has_time) {
+    Enqueue(d, stream, [state]() -> CudaResult {
+      state->time = std::chrono::steady_clock::now();
+      return kCudaSuccess;
+    });
+  }
+  state->recorded_at = LastWork(d, stream);
+}
 INGOT_ENTRY cuEventCreate(CudaEvent* event, unsigned flags) {
   return Enter([&](Gpu& d) -> CudaResult {
     auto state = std::make_shared<EventState>();
@@ -434,14 +445,7 @@ INGOT_ENTRY cuEventRecord(CudaEvent event, CudaStream stream) {
   return Enter([&](Gpu& d) -> CudaResult {
     const auto found = d.events.find(event);
     if (found == d.events.end() || !IsStream(d, stream)) return kInvalidHandle;
-    const std::shared_ptr<EventState> state = found->second;  // it may be destroyed before
-    if (state->has_time) {
-      Enqueue(d, stream, [state]() -> CudaResult {
-        state->time = std::chrono::steady_clock::now();
-        return kCudaSuccess;
-      });
-    }
-    state->recorded_at = LastWork(d, stream);
+    EnqueueRecord(d, stream, found->second);
     return kCudaSuccess;
   });
 }
@@ -704,20 +708,36 @@ INGOT_ENTRY cuGraphCreate(CudaGraph* graph, unsigned flags) {
 INGOT_ENTRY cuGraphDestroy(CudaGraph graph) {
   return Enter([&](Gpu& d) { return d.graphs.erase(graph) != 0 ? kCudaSuccess : kInvalidHandle; }, true, true);
 }
+// What hangs on the node before alone; no other ones are executed here.
+static bool IsChain(const std::deque<LaunchState>& nodes, const CudaGraphNode* before, size_t num_before) {
+  if (nodes.empty()) return num_before == 0;
+  return num_before == 1 && before[0] == reinterpret_cast<CudaGraphNode>(const_cast<LaunchState*>(&nodes.back()));
+}
 INGOT_ENTRY cuGraphAddKernelNode(CudaGraphNode* node, CudaGraph graph, const CudaGraphNode* before, size_t num_before,
                                  const CudaKernelNode* launch) {
   return Enter([&](Gpu& d) -> CudaResult {
     const auto found = d.graphs.find(graph);
     if (found == d.graphs.end()) return kInvalidHandle;
     std::deque<LaunchState>& nodes = found->second->nodes;
-    const bool is_chain = nodes.empty()
-                              ? num_before == 0
-                              : num_before == 1 && before[0] == reinterpret_cast<CudaGraphNode>(&nodes.back());
-    if (!is_chain) return kCudaInvalidValue;  // no other ones are executed here
+    if (!IsChain(nodes, before, num_before)) return kCudaInvalidValue;
     LaunchState state;
     const CudaResult taken = TakeLaunch(d, *launch, state);
     if (taken != kCudaSuccess) return taken;
     *node = reinterpret_cast<CudaGraphNode>(&nodes.emplace_back(std::move(state)));
+    return kCudaSuccess;
+  });
+}
+INGOT_ENTRY cuGraphAddEventRecordNode(CudaGraphNode* node, CudaGraph graph, const CudaGraphNode* before,
+                                      size_t num_before, CudaEvent event) {
+  return Enter([&](Gpu& d) -> CudaResult {
+    const auto found = d.graphs.find(graph);
+    const auto recorded = d.events.find(event);
+    if (found == d.graphs.end() || recorded == d.events.end()) return kInvalidHandle;
+    std::deque<LaunchState>& nodes = found->second->nodes;
+    if (!IsChain(nodes, before, num_before)) return kCudaInvalidValue;
+    LaunchState& state = nodes.emplace_back();
+    state.event = recorded->second;
+    *node = reinterpret_cast<CudaGraphNode>(&state);
     return kCudaSuccess;
   });
 }
@@ -752,7 +772,13 @@ INGOT_ENTRY cuGraphLaunch(CudaGraphExec executable, CudaStream stream) {
   return Enter([&](Gpu& d) -> CudaResult {
     const auto found = d.graph_executables.find(executable);
     if (found == d.graph_executables.end() || !IsStream(d, stream)) return kInvalidHandle;
-    for (const LaunchState& launch : found->second->launches) EnqueueLaunch(d, stream, launch);
+    for (const LaunchState& launch : found->second->launches) {
+      if (launch.event != nullptr) {
+        EnqueueRecord(d, stream, launch.event);
+      } else {
+        EnqueueLaunch(d, stream, launch);
+      }
+    }
     return kCudaSuccess;
   });
 }

@@ -196,12 +196,14 @@ Status Interpreter::StepObserved(const LinkedInstruction& op, const CallRecord& 
     DeviceCode* const code = environment_.devices.code();
     const bool is_timed = code != nullptr && call.is_launched;
     if (is_timed) INGOT_RETURN_IF_ERROR(code->StartTimer(*call.kernel));
-    INGOT_RETURN_IF_ERROR(kernels_.Launch(call, *record.activation));
+    Status launched = kernels_.Launch(call, *record.activation);
     // Observers see what has ended.
     if (is_timed) {
-      INGOT_ASSIGN_OR_RETURN(const int64_t duration_ns, code->StopTimer(*call.kernel));
-      observers_.set_duration_ns(duration_ns);
+      const Result<int64_t> duration_ns = code->StopTimer(*call.kernel);
+      if (launched.ok()) launched = duration_ns.status();
+      if (launched.ok()) observers_.set_duration_ns(*duration_ns);
     }
+    INGOT_RETURN_IF_ERROR(std::move(launched));
     if (code != nullptr) INGOT_RETURN_IF_ERROR(code->Wait());
   } else if (runs) {
     const Instruction& source = record.linked->function->code[op.source];
