@@ -158,7 +158,7 @@ std::vector<size_t> GroupBindings(const ir::IRModule& module, const std::vector<
       const auto it = node_of.find(AsRef<ir::VarNode>(arg));
       if (it == node_of.end()) continue;
       if (fusion == FusionClass::kOutFusible && transposes_alone(it->second) &&
-          TransposesRightFactor(function_of(bindings[binding_of[it->second]]), function_of(bindings[i]), a)) {
+          MayJoinProduct(function_of(bindings[binding_of[it->second]]), function_of(bindings[i]), a)) {
         nodes[it->second].fusion = FusionClass::kBroadcast;  // joins a reduction
         nodes[it->second].readers.push_back({index, FusionClass::kReduction});
         continue;
