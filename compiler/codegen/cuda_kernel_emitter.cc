@@ -47,6 +47,7 @@ Result<DimCode> CudaKernelEmitter::Emit() {
   llvm::Function* kernel = AddKernel();
   function_.Start(kernel);
   BindArguments(kernel);
+  tiles_.SpreadOverBanks(launch_.body);
   stmts_.Emit(launch_.body);
   function_.instructions().CreateRetVoid();
   SimplifyBarriers();
@@ -157,7 +158,7 @@ void CudaKernelEmitter::EmitDeviceLoop(const ir::ForNode& loop) {
     const std::optional<CudaTiles::Product> product = tiles_.MatchProduct(loop, *threads_);
     for (int64_t step = 0; product && step < product->steps; ++step) {
       tiles_.LoadStep(*product, step);
-      tiles_.MultiplyStep(*product, step);
+      tiles_.MultiplyStep(*product, step, 0, product->rows.size());
     }
     return;
   }

@@ -4,16 +4,21 @@
 //   for k in the first stages - 1 iterations:  copy the tiles of k to stage k; a group of copies ends
 //   wait for the first group, and for all threads; load the first step's fragments
 //   for k:
-//     for each step:
-//       load the fragments of the next step; the next one of the last step is the first one of the tiles of k + 1: before
-//         that, wait for their group, and for all threads
+//     for each step but the last one:
+//       load the fragments of the next step
 //       first step: copy the tiles of k + stages - 1 to their stage, which all threads have read; a group ends
 //       multiply
+//     last step:
+//       multiply one half
+//       wait for the group of k + 1, and for all threads; load its first step's fragments
+//       multiply the other half
 //   wait for all threads
 //
-// Stages are numbered modulo how many there are; each tile has a part of shared memory for each of them. Where the
-// iterations end there are empty groups in the place of copies. The copies stand between loads and products, since an
-// instruction that writes a register in which a copy has its address waits for the copy.
+// Stages are numbered modulo how many there are; each tile has a part of shared memory for each of them, with its rows
+// spread over the banks (CudaTiles). Where the iterations end there are empty groups in the place of copies, and the last
+// one loads fragments of its own tiles, which nobody needs, so that no branch keeps products and loads apart. The copies
+// stand between loads and products, since an instruction that writes a register in which a copy has its address waits for
+// the copy.
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include "compiler/codegen/cuda_kernel_emitter.h"
@@ -26,7 +31,7 @@ using namespace ir;  // NOLINT
 
 namespace {
 
-constexpr int64_t kTileAlignment = 16;
+constexpr int64_t kTileAlignment = 128;  // that of the banks
 // What every architecture gives a block that asks for it.
 constexpr int64_t kMostSharedBytes = 99 << 10;
 
@@ -168,15 +173,13 @@ void CudaKernelEmitter::EmitPipeline(const ForNode& loop, int64_t stages) {
   };
   // When the tiles of k are there, the groups behind theirs are on their way.
   const auto load_first = [&](llvm::Value* k, llvm::Value* stage) {
-    if_any(k, [&] {
-      call(llvm::Intrinsic::nvvm_cp_async_wait_group, {b.getInt32(static_cast<uint32_t>(ahead - 1))});
-      EmitBarrier();
-      bind(k, stage);
-      tiles_.LoadStep(*product, 0);
-    });
+    call(llvm::Intrinsic::nvvm_cp_async_wait_group, {b.getInt32(static_cast<uint32_t>(ahead - 1))});
+    EmitBarrier();
+    bind(k, stage);
+    tiles_.LoadStep(*product, 0);
   };
   for (int64_t k = 0; k < ahead; ++k) copy(number(k), number(k));
-  load_first(number(0), number(0));
+  if_any(number(0), [&] { load_first(number(0), number(0)); });
 
   llvm::BasicBlock* before = b.GetInsertBlock();
   llvm::BasicBlock* head = function_.NewBlock("loop");
@@ -195,16 +198,16 @@ void CudaKernelEmitter::EmitPipeline(const ForNode& loop, int64_t stages) {
   llvm::Value* next = b.CreateNSWAdd(k, number(1));
   llvm::Value* after = b.CreateNSWAdd(stage, number(1));
   llvm::Value* following = b.CreateSelect(b.CreateICmpEQ(after, number(stages)), number(0), after);
-  for (int64_t step = 0; step < product->steps; ++step) {
-    if (step + 1 < product->steps) {
-      bind(k, stage);
-      tiles_.LoadStep(*product, step + 1);
-    } else {
-      load_first(next, following);
-    }
+  const size_t rows = product->rows.size(), half = rows / 2;
+  for (int64_t step = 0; step + 1 < product->steps; ++step) {
+    bind(k, stage);
+    tiles_.LoadStep(*product, step + 1);
     if (step == 0) copy(b.CreateNSWAdd(k, number(ahead)), free_stage);
-    tiles_.MultiplyStep(*product, step);
+    tiles_.MultiplyStep(*product, step, 0, rows);
   }
+  tiles_.MultiplyStep(*product, product->steps - 1, 0, half);
+  load_first(next, b.CreateSelect(b.CreateICmpSLT(next, extent), following, stage));
+  tiles_.MultiplyStep(*product, product->steps - 1, half, rows);
   llvm::BasicBlock* last = b.GetInsertBlock();
   free_stage->addIncoming(stage, last);
   stage->addIncoming(following, last);

@@ -21,18 +21,9 @@ using namespace ir;  // NOLINT
 
 namespace {
 
-constexpr int64_t kChunkBytes = 16;
 // Of mma.sync.m16n8k16; a matrix that ldmatrix loads has 8 rows of 8 elements.
 constexpr int64_t kRows = 16, kColumns = 8, kDepth = 16, kMatrix = 8;
 constexpr int64_t kLanesOfRow = 4, kColumnsOfLane = 2;
-
-llvm::CallInst* Call(llvm::IRBuilderBase& b, llvm::Intrinsic::ID id, llvm::ArrayRef<llvm::Type*> types,
-                     llvm::ArrayRef<llvm::Value*> arguments) {
-  llvm::Module& module = *b.GetInsertBlock()->getModule();
-  llvm::CallInst* call = b.CreateCall(llvm::Intrinsic::getDeclaration(&module, id, types), arguments);
-  call->setConvergent();
-  return call;
-}
 
 PrimExpr WithoutCasts(PrimExpr expr) {
   while (const auto* cast = As<CastNode>(expr)) expr = cast->value;
@@ -54,10 +45,20 @@ std::optional<std::vector<int64_t>> LowerOfPairs(const std::map<int64_t, int64_t
 
 }  // namespace
 
+llvm::CallInst* CallConvergent(llvm::IRBuilderBase& b, llvm::Intrinsic::ID id, llvm::ArrayRef<llvm::Type*> types,
+                               llvm::ArrayRef<llvm::Value*> arguments) {
+  llvm::Module& module = *b.GetInsertBlock()->getModule();
+  llvm::CallInst* call = b.CreateCall(llvm::Intrinsic::getDeclaration(&module, id, types), arguments);
+  call->setConvergent();
+  return call;
+}
+
 CudaTiles::CudaTiles(FunctionBuilder& function, KernelStatus& status, MemoryAccess& memory, ExprEmitter& exprs)
     : function_(function), status_(status), memory_(memory), exprs_(exprs), b_(function.instructions()), numeric_(b_) {}
 
 void CudaTiles::Fail(const std::string& what) { status_.Unsupported(what); }
+
+llvm::Value* CudaTiles::Number(int64_t value) { return b_.getInt64(static_cast<uint64_t>(value)); }
 
 std::optional<CudaTiles::Place> CudaTiles::PlaceOf(const Buffer& buffer, const std::vector<PrimExpr>& indices,
                                                    const std::vector<PrimVar>& vars, arith::Analyzer& analyzer) {
@@ -211,8 +212,21 @@ std::optional<CudaTiles::Product> CudaTiles::MatchProduct(const ForNode& nest, c
   llvm::Value* b_lane =
       b_.CreateNSWAdd(times(row, p.b_depth_step != 1 ? p.b_depth_step : p.column_step),
                       b_.CreateNSWAdd(times(bit(3), kMatrix * p.b_depth_step), times(bit(4), p.next_columns)));
-  p.a_offset = b_.CreateNSWAdd(WarpOffset(a_place->first, threads), a_lane);
-  p.b_offset = b_.CreateNSWAdd(WarpOffset(b_place->first, threads), b_lane);
+  const auto places = [&](const Buffer& tile, const Place& place, llvm::Value* of_lane, const std::vector<int64_t>& own,
+                          int64_t depth_step) {
+    llvm::Value* of_thread = b_.CreateNSWAdd(WarpOffset(place.first, threads), of_lane);
+    Product::Places all;
+    for (int64_t step = 0; step < p.steps; ++step) {
+      for (const int64_t elements : own) {
+        const int64_t within = (elements + step * kDepth * depth_step) % PeriodOf(tile);
+        llvm::Value*& moved = all[within];
+        if (moved == nullptr) moved = Moved(tile, b_.CreateNSWAdd(of_thread, Number(within)));
+      }
+    }
+    return all;
+  };
+  p.a_places = places(p.a, *a_place, a_lane, p.rows, p.a_depth_step);
+  p.b_places = places(p.b, *b_place, b_lane, p.columns, p.b_depth_step);
   const uint64_t registers = 2 * (4 * p.rows.size() + 2 * p.columns.size());
   p.fragments = function_.EntryAlloca(llvm::ArrayType::get(b_.getInt32Ty(), registers), 4, "fragments");
   return p;
@@ -234,18 +248,21 @@ llvm::Value* CudaTiles::FragmentSlot(const Product& p, int64_t step, int64_t num
 }
 
 // Loads `count` matrices of the tile into the registers of the step from `number` on, two elements in each.
-void CudaTiles::LoadMatrices(const Product& p, const Buffer& tile, llvm::Value* offset, bool turned, int count,
-                             int64_t step, int64_t number) {
+// It has them `elements` behind the lane's own place.
+void CudaTiles::LoadMatrices(const Product& p, const Buffer& tile, const Product::Places& places, int64_t elements,
+                             bool turned, int count, int64_t step, int64_t number) {
   const Storage* storage = memory_.Find(tile->data.get());
   if (storage == nullptr || storage->base->getType()->getPointerAddressSpace() != kCudaSharedMemory) {
     return Fail("tile \"" + tile->name + "\" is not in shared memory");
   }
+  const int64_t within = elements % PeriodOf(tile);
+  llvm::Value* offset = b_.CreateNSWAdd(places.at(within), Number(elements - within));
   llvm::Value* place = b_.CreateGEP(numeric_.MemoryType(tile->dtype), storage->base, offset);
   const llvm::Intrinsic::ID four = turned ? llvm::Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_trans_b16
                                           : llvm::Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_b16;
   const llvm::Intrinsic::ID two = turned ? llvm::Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x2_trans_b16
                                          : llvm::Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x2_b16;
-  llvm::Value* loaded = Call(b_, count == 4 ? four : two, {place->getType()}, {place});
+  llvm::Value* loaded = CallConvergent(b_, count == 4 ? four : two, {place->getType()}, {place});
   for (int i = 0; i < count; ++i) {
     b_.CreateAlignedStore(b_.CreateExtractValue(loaded, static_cast<unsigned>(i)), FragmentSlot(p, step, number + i),
                           llvm::Align(4));
@@ -254,25 +271,21 @@ void CudaTiles::LoadMatrices(const Product& p, const Buffer& tile, llvm::Value* 
 
 void CudaTiles::LoadStep(const Product& p, int64_t step) {
   int64_t number = 0;
-  const auto behind = [&](llvm::Value* offset, int64_t elements) {
-    return b_.CreateNSWAdd(offset, b_.getInt64(static_cast<uint64_t>(elements)));
-  };
   for (const int64_t row : p.rows) {
-    LoadMatrices(p, p.a, behind(p.a_offset, row + step * kDepth * p.a_depth_step), p.a_depth_step != 1, 4, step,
-                 number);
+    LoadMatrices(p, p.a, p.a_places, row + step * kDepth * p.a_depth_step, p.a_depth_step != 1, 4, step, number);
     number += 4;
   }
   for (size_t n = 0; n < p.columns.size();) {
     const bool has_next = n + 1 < p.columns.size() && p.columns[n + 1] - p.columns[n] == p.next_columns;
     const int count = has_next ? 4 : 2;
-    LoadMatrices(p, p.b, behind(p.b_offset, p.columns[n] + step * kDepth * p.b_depth_step), p.b_depth_step != 1, count,
-                 step, number);
+    LoadMatrices(p, p.b, p.b_places, p.columns[n] + step * kDepth * p.b_depth_step, p.b_depth_step != 1, count, step,
+                 number);
     number += count;
     n += has_next ? 2 : 1;
   }
 }
 
-void CudaTiles::MultiplyStep(const Product& p, int64_t step) {
+void CudaTiles::MultiplyStep(const Product& p, int64_t step, size_t begin, size_t end) {
   const Storage* sums = memory_.Find(p.c->data.get());
   if (sums == nullptr) return Fail("the sums of a product are allocated nowhere");
   const bool is_half = p.a->dtype == DataType::Float(16);
@@ -282,7 +295,7 @@ void CudaTiles::MultiplyStep(const Product& p, int64_t step) {
     llvm::Value* slot = FragmentSlot(p, step, static_cast<int64_t>(number));
     return b_.CreateBitCast(b_.CreateAlignedLoad(b_.getInt32Ty(), slot, llvm::Align(4)), pair);
   };
-  for (size_t m = 0; m < p.rows.size(); ++m) {
+  for (size_t m = begin; m < end; ++m) {
     for (size_t n = 0; n < p.columns.size(); ++n) {
       std::vector<llvm::Value*> arguments;
       for (size_t i = 0; i < 4; ++i) arguments.push_back(fragment(4 * m + i));
@@ -296,154 +309,15 @@ void CudaTiles::MultiplyStep(const Product& p, int64_t step) {
             b_.getFloatTy(), sums->base, static_cast<uint64_t>(p.c_first + p.c_rows.at(row) + p.c_columns.at(column)));
         arguments.push_back(b_.CreateAlignedLoad(b_.getFloatTy(), places[part], llvm::Align(4)));
       }
-      llvm::Value* result = Call(b_,
-                                 is_half ? llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_f32_f32
-                                         : llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_bf16,
-                                 {}, arguments);
+      llvm::Value* result = CallConvergent(b_,
+                                           is_half ? llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_f32_f32
+                                                   : llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_bf16,
+                                           {}, arguments);
       for (unsigned part = 0; part < 4; ++part) {
         b_.CreateAlignedStore(b_.CreateExtractValue(result, part), places[part], llvm::Align(4));
       }
     }
   }
-}
-
-llvm::Value* CudaTiles::Pointer(const Buffer& buffer, const std::vector<PrimExpr>& indices) {
-  const std::optional<Address> address = exprs_.EmitAddress(buffer, indices);
-  if (!address) return nullptr;
-  return b_.CreateGEP(numeric_.MemoryType(buffer->dtype), address->storage.base, address->offset);
-}
-
-void CudaTiles::EmitCopy(const ForNode& loop, bool is_asynchronous) {
-  const auto no = [&](const char* what) { Fail("loop \"" + loop.var->name + "\" copies no chunk: " + what); };
-  const auto* store = As<BufferStoreNode>(loop.body);
-  const auto lanes = AsConstInt(loop.extent);
-  if (store == nullptr || !lanes) return no("it is no loop of one store");
-  const auto* choice = As<PrimCallNode>(store->value);
-  if (choice != nullptr && choice->op != Intrinsic::kIfThenElse) return no("it computes something");
-  const auto is_zero = [](const PrimExpr& expr) {
-    const auto* number = As<FloatImmNode>(expr);
-    return number != nullptr && number->value == 0;
-  };
-  const bool is_padding = is_zero(store->value);  // what padding is left with where all of it lies outside
-  const auto* load = As<BufferLoadNode>(choice != nullptr ? choice->args[1] : store->value);
-  const DataType dtype = store->buffer->dtype;
-  if (*lanes * dtype.bits != kChunkBytes * 8) return no("it does not store 16 bytes");
-  if (!is_padding && (load == nullptr || load->buffer->dtype != dtype)) return no("it does not copy elements");
-  if (choice != nullptr && !is_zero(choice->args[2])) return no("the rest is not 0");
-  arith::Analyzer& analyzer = exprs_.analyzer();
-  exprs_.SetRange(loop.var, Range{loop.min, loop.extent});
-  const auto at = [&](const PrimExpr& expr, int64_t lane) {
-    return analyzer.Simplify(Substitute(expr, {{loop.var, Int64(lane)}}));
-  };
-  const auto all_at = [&](const std::vector<PrimExpr>& indices, int64_t lane) {
-    std::vector<PrimExpr> places;
-    for (const PrimExpr& index : indices) places.push_back(at(index, lane));
-    return places;
-  };
-  const auto are_neighbours = [&](const std::vector<PrimExpr>& indices) {
-    for (int64_t lane = 1; lane < *lanes; ++lane) {
-      for (size_t d = 0; d < indices.size(); ++d) {
-        const int64_t step = d + 1 == indices.size() ? lane : 0;
-        if (!IsConstInt(analyzer.Simplify(at(indices[d], lane) - at(indices[d], 0)), step)) return false;
-      }
-    }
-    return true;
-  };
-  if (!are_neighbours(store->indices) || (load != nullptr && !are_neighbours(load->indices))) {
-    return no("its elements are not next to each other");
-  }
-  // Whether an access is certain to be aligned, its memory being so.
-  const auto is_aligned = [&](const Buffer& buffer, const std::vector<PrimExpr>& indices) {
-    const Storage* storage = memory_.Find(buffer->data.get());
-    if (storage == nullptr || storage->alignment % kChunkBytes != 0) return false;
-    if (!buffer->strides.empty() || buffer->elem_offset) return false;
-    PrimExpr element = Int64(0);
-    for (size_t d = 0; d < indices.size(); ++d) element = element * buffer->shape[d] + indices[d];
-    return analyzer.ProveDivisible(analyzer.Simplify(element), *lanes);
-  };
-  const std::vector<PrimExpr> to = all_at(store->indices, 0);
-  if (!is_aligned(store->buffer, to)) return no("the place that it stores to is not aligned");
-  llvm::Value* target = Pointer(store->buffer, to);
-  llvm::Type* type = llvm::FixedVectorType::get(numeric_.MemoryType(dtype), static_cast<unsigned>(*lanes));
-  const llvm::Align alignment(kChunkBytes);
-  if (is_padding) {
-    if (target != nullptr) b_.CreateAlignedStore(llvm::Constant::getNullValue(type), target, alignment);
-    return;
-  }
-  const std::vector<PrimExpr> from = all_at(load->indices, 0);
-  const bool is_certain = is_aligned(load->buffer, from);
-  llvm::Value* source = Pointer(load->buffer, from);
-  if (target == nullptr || source == nullptr) return;
-
-  // The condition holds for lanes that follow each other: it joins bounds that are linear in the lane.
-  PrimExpr first, last;
-  if (choice != nullptr) {
-    for (const PrimExpr& part : ConjunctsOf(choice->args[0])) {
-      const bool is_bound = !MentionsAny(part, {loop.var.get()}) || arith::BoundOf(part, loop.var, analyzer);
-      if (!is_bound) return no("its condition is no bound");
-    }
-    first = at(choice->args[0], 0);
-    last = at(choice->args[0], *lanes - 1);
-  }
-  const bool is_whole = choice == nullptr || StructuralEqual(first, last);
-  const auto copy = [&](llvm::Value* is_there) {  // null: it is
-    if (is_asynchronous) {
-      if (is_there == nullptr) {
-        Call(b_, llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16, {}, {target, source});
-        return;
-      }
-      const Storage* storage = memory_.Find(load->buffer->data.get());
-      llvm::Value* bytes = b_.CreateSelect(is_there, b_.getInt32(kChunkBytes), b_.getInt32(0));
-      llvm::Value* place = b_.CreateSelect(is_there, source, storage->base);  // nothing is read there
-      Call(b_, llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16_s, {}, {target, place, bytes});
-      return;
-    }
-    llvm::BasicBlock* before = b_.GetInsertBlock();
-    llvm::BasicBlock* done = nullptr;
-    if (is_there != nullptr) {
-      llvm::BasicBlock* read = function_.NewBlock("read");
-      done = function_.NewBlock("read.done");
-      b_.CreateCondBr(is_there, read, done);
-      b_.SetInsertPoint(read);
-    }
-    llvm::Value* value = b_.CreateAlignedLoad(type, source, alignment);
-    if (done != nullptr) {
-      llvm::BasicBlock* read = b_.GetInsertBlock();
-      b_.CreateBr(done);
-      b_.SetInsertPoint(done);
-      llvm::PHINode* either = b_.CreatePHI(type, 2);
-      either->addIncoming(value, read);
-      either->addIncoming(llvm::Constant::getNullValue(type), before);
-      value = either;
-    }
-    b_.CreateAlignedStore(value, target, alignment);
-  };
-  if (is_certain && is_whole) return copy(choice != nullptr ? exprs_.Emit(first) : nullptr);
-  llvm::Value* fits = b_.getTrue();
-  if (!is_certain) {
-    llvm::Value* rest = b_.CreateAnd(b_.CreatePtrToInt(source, b_.getInt64Ty()), kChunkBytes - 1);
-    fits = b_.CreateICmpEQ(rest, b_.getInt64(0));
-  }
-  if (!is_whole) fits = b_.CreateAnd(fits, b_.CreateAnd(exprs_.Emit(first), exprs_.Emit(last)));
-  if (status_.failed()) return;
-  llvm::BasicBlock* whole = function_.NewBlock("whole");
-  llvm::BasicBlock* single = function_.NewBlock("single");
-  llvm::BasicBlock* done = function_.NewBlock("copied");
-  b_.CreateCondBr(fits, whole, single);
-  b_.SetInsertPoint(whole);
-  copy(choice != nullptr && is_whole ? exprs_.Emit(first) : nullptr);
-  b_.CreateBr(done);
-  b_.SetInsertPoint(single);
-  std::vector<llvm::Value*> loaded;
-  for (int64_t lane = 0; lane < *lanes; ++lane) {
-    loaded.push_back(numeric_.ToMemory(exprs_.Emit(at(store->value, lane)), dtype));
-    if (status_.failed()) return;
-  }
-  llvm::Value* elements = llvm::PoisonValue::get(type);
-  for (size_t lane = 0; lane < loaded.size(); ++lane) elements = b_.CreateInsertElement(elements, loaded[lane], lane);
-  b_.CreateAlignedStore(elements, target, alignment);
-  b_.CreateBr(done);
-  b_.SetInsertPoint(done);
 }
 
 }  // namespace ingot::codegen

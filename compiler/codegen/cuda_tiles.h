@@ -18,6 +18,9 @@ namespace ingot::codegen {
 
 inline constexpr unsigned kCudaSharedMemory = 3;  // NVPTX's address space
 
+llvm::CallInst* CallConvergent(llvm::IRBuilderBase& builder, llvm::Intrinsic::ID id, llvm::ArrayRef<llvm::Type*> types,
+                               llvm::ArrayRef<llvm::Value*> arguments);
+
 class CudaTiles {
  public:
   CudaTiles(FunctionBuilder& function, KernelStatus& status, MemoryAccess& memory, ExprEmitter& exprs);
@@ -28,6 +31,9 @@ class CudaTiles {
   // of a warp has the rows t / 4 and t / 4 + 8 of each 16, and the columns 2 * (t % 4) and the next one of each 8: what
   // mma.sync.m16n8k16 leaves to it. C is the thread's own, A and B are float16 or bfloat16 in shared memory.
   struct Product {
+    // By a number of elements below the period of the tile's layout: where that many behind the lane's own place lie, in
+    // elements of the tile.
+    using Places = std::map<int64_t, llvm::Value*>;
     ir::Buffer a, b, c;
     // The first row of each two, and the first column of each two, that a fragment has of the thread's, in elements of A
     // and of B; and by all of them how many elements C moves.
@@ -37,16 +43,22 @@ class CudaTiles {
     int64_t row_step = 0, column_step = 0;  // from one to the next, in elements
     int64_t a_depth_step = 0, b_depth_step = 0;
     int64_t steps = 0;
-    llvm::Value *a_offset = nullptr, *b_offset = nullptr;  // of what the lane gives to ldmatrix, in elements
-    llvm::AllocaInst* fragments = nullptr;                 // those of two steps
-    int64_t next_columns = 0;                              // from the columns of one matrix to those of the next
+    Places a_places, b_places;              // of what the lane gives to ldmatrix
+    llvm::AllocaInst* fragments = nullptr;  // those of two steps
+    int64_t next_columns = 0;               // from the columns of one matrix to those of the next
   };
   // Nothing after a failure.
   std::optional<Product> MatchProduct(const ir::ForNode& nest, const ir::ForNode& threads);
   // The parts of a step: the fragments are loaded from where the tiles lie now, and stay for MultiplyStep until those of
-  // the step after the next one are loaded.
+  // the step after the next one are loaded. It multiplies the fragments of rows from one number to another.
   void LoadStep(const Product& product, int64_t step);
-  void MultiplyStep(const Product& product, int64_t step);
+  void MultiplyStep(const Product& product, int64_t step, size_t begin, size_t end);
+
+  // Spreads the rows of the launch's tiles over the banks of shared memory, so that eight rows have a chunk at the same
+  // place in different ones: a row of at least 128 bytes begins with the chunk of its number modulo 8, two rows of 64 bytes
+  // share one of 128. Before anything is emitted. These are the buffers that chunks are copied to and products of warps are
+  // made of, and nothing else touches, whose rows are a power of two.
+  void SpreadOverBanks(const ir::Stmt& launch);
 
   // A loop of kChunkCopy:  S[s + i] = G[g + i]  or  if_then_else(condition, G[g + i], 0)
   // for 16 bytes. Asynchronous: it becomes cp.async where the source is aligned and either all of it is copied or
@@ -60,12 +72,21 @@ class CudaTiles {
     ir::PrimExpr first;          // over the thread and what is around it
   };
 
+  // The chunk's number within 128 bytes is changed by `mask` of the bits of an offset in bytes from `shift` on.
+  struct Spread {
+    unsigned shift = 0;
+    int64_t mask = 0;
+  };
+
+  llvm::Value* Number(int64_t value);
+  int64_t PeriodOf(const ir::Buffer& tile) const;
+  llvm::Value* Moved(const ir::Buffer& tile, llvm::Value* offset);
   std::optional<Place> PlaceOf(const ir::Buffer& buffer, const std::vector<ir::PrimExpr>& indices,
                                const std::vector<ir::PrimVar>& vars, arith::Analyzer& analyzer);
   llvm::Value* WarpOffset(const ir::PrimExpr& first, const ir::ForNode& threads);
   llvm::Value* FragmentSlot(const Product& product, int64_t step, int64_t number);
-  void LoadMatrices(const Product& product, const ir::Buffer& tile, llvm::Value* offset, bool turned, int count,
-                    int64_t step, int64_t number);
+  void LoadMatrices(const Product& product, const ir::Buffer& tile, const Product::Places& places, int64_t elements,
+                    bool turned, int count, int64_t step, int64_t number);
   llvm::Value* Pointer(const ir::Buffer& buffer, const std::vector<ir::PrimExpr>& indices);
   void Fail(const std::string& what);
 
@@ -75,6 +96,7 @@ class CudaTiles {
   ExprEmitter& exprs_;
   llvm::IRBuilderBase& b_;
   Numeric numeric_;
+  std::map<const ir::PrimVarNode*, Spread> spreads_;  // of tiles
 };
 
 }  // namespace ingot::codegen

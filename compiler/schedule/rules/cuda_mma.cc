@@ -15,8 +15,7 @@
 // which ask code generation for instructions (schedule/device_loops.h).
 //
 // Rows, columns and k are padded to whole tiles first (pad_einsum): the copies have zeros there. The axis along which a
-// factor lies in memory is that of its tile, too, whose rows are spread so that the eight rows that are loaded at once lie
-// in different banks.
+// factor lies in memory is that of its tile, too, whose rows code generation spreads over the banks (codegen/cuda_tiles.h).
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -35,8 +34,10 @@ using namespace ir;  // NOLINT
 
 namespace {
 
-// Elements of 16 bytes, and the summands of a tile.
-constexpr int64_t kMmaChunk = 8, kMmaTileDepth = 32;
+// Elements of 16 bytes.
+constexpr int64_t kMmaChunk = 8;
+// The summands of a tile: a row of 128 bytes, which are a line of memory and of shared memory; or half of it.
+constexpr int64_t kMmaDepth = 64, kMmaHalfDepth = 32;
 // The rows of one matrix that is loaded, and the threads that share a row of sums, with the neighbours that each has.
 constexpr int64_t kMmaMatrixRows = 8, kMmaThreadsOfRow = 4, kMmaNeighbours = 2;
 constexpr int64_t kMmaFew = 32, kMmaMiddle = 64, kMmaLarge = 128, kMmaHuge = 256;
@@ -185,7 +186,7 @@ class CudaMmaBuilder {
   // The largest tiles of which there are enough to fill a GPU and that are not full of padding, since they read each
   // factor least often; with few rows where there are no more.
   void ChooseTile() {
-    constexpr int64_t kManyTiles = 128, kUsualStages = 4;
+    constexpr int64_t kManyTiles = 128, kUsualStages = 4, kManySummands = 512;
     const int64_t rows = extents_[0].value_or(kMmaMiddle), columns = extents_[1].value_or(kMmaMiddle);
     int64_t usual_rows = rows <= kMmaFew ? kMmaFew : kMmaMiddle, usual_columns = kMmaMiddle;
     const auto padding = [&](int64_t side) { return (side - columns % side) % side; };
@@ -195,17 +196,22 @@ class CudaMmaBuilder {
       usual_rows = kMmaLarge;
       usual_columns = side;
     }
-    rows_ = s_.Choose("cuda_mma.rows", usual_rows, {kMmaFew, kMmaMiddle, kMmaLarge});
-    columns_ = s_.Choose("cuda_mma.columns", usual_columns, {kMmaMiddle, kMmaLarge, kMmaHuge});
+    rows_ = s_.Choose("cuda_mma.rows", usual_rows, {kMmaFew, kMmaMiddle, kMmaLarge, kMmaHuge});
+    std::vector<int64_t> columns_of_rows = {kMmaMiddle, kMmaLarge};  // threads have registers for 128 x 256 sums
+    if (rows_ < kMmaHuge) columns_of_rows.push_back(kMmaHuge);
+    columns_ = s_.Choose("cuda_mma.columns", usual_columns, std::move(columns_of_rows));
+    const int64_t summands = extents_[2].value_or(kMmaDepth);
+    const int64_t usual_depth =
+        summands % kMmaDepth > 0 && summands % kMmaDepth <= kMmaHalfDepth && summands < kManySummands ? kMmaHalfDepth
+                                                                                                      : kMmaDepth;
+    depth_ = s_.Choose("cuda_mma.depth", usual_depth, {kMmaHalfDepth, kMmaDepth});
     stages_ = s_.Choose("cuda_mma.stages", kUsualStages, {2, 3, kUsualStages});
     // Warps have parts of at most 64 rows and columns; four of them, or eight of the largest tiles.
     constexpr int64_t kWarps = 4;
-    warps_of_rows_ = rows_ > kMmaFew ? 2 : 1;
-    warps_of_columns_ = columns_ == kMmaHuge ? kWarps : kWarps / warps_of_rows_;
-    const auto tile_bytes = [](int64_t side) {
-      return 2 * std::max(side * (kMmaTileDepth + kMmaChunk), kMmaTileDepth * (side + kMmaChunk));
-    };
-    stages_ = std::min(stages_, kMmaMostSharedBytes / (tile_bytes(rows_) + tile_bytes(columns_)));
+    warps_of_rows_ = rows_ == kMmaHuge ? kWarps : rows_ > kMmaFew ? 2 : 1;
+    warps_of_columns_ = columns_ == kMmaHuge ? kWarps : std::max(kWarps / warps_of_rows_, columns_ / kMmaMiddle);
+    constexpr int64_t kElementBytes = 2;
+    stages_ = std::min(stages_, kMmaMostSharedBytes / ((rows_ + columns_) * depth_ * kElementBytes));
   }
   int64_t Threads() const { return warps_of_rows_ * warps_of_columns_ * kCudaWarpThreads; }
 
@@ -213,7 +219,7 @@ class CudaMmaBuilder {
   void Pad() {
     std::vector<int64_t> multiples(num_iters_, 1);
     const int iters[] = {product_.m, product_.n, product_.k};
-    const int64_t tiles[] = {rows_, columns_, kMmaTileDepth};
+    const int64_t tiles[] = {rows_, columns_, depth_};
     bool is_padded = false;
     for (size_t i = 0; i < 3; ++i) {
       multiples[static_cast<size_t>(iters[i])] = tiles[i];
@@ -243,7 +249,7 @@ class CudaMmaBuilder {
         batch.push_back(entry.loop);
       }
     }
-    const LoopRVs depth = s_.Split(k, {kRest, kMmaTileDepth});
+    const LoopRVs depth = s_.Split(k, {kRest, depth_});
     std::vector<LoopRV> order = batch;
     order.insert(order.end(), {depth[0], depth[1], m, n});
     s_.Reorder(order);
@@ -320,29 +326,27 @@ class CudaMmaBuilder {
     }
     s_.ComputeAt(staged, loop);
     handled_.push_back(s_.Block(staged).block().name);
-    auto rank = static_cast<int64_t>(buffer->shape.size());
     if (width != 0) {  // panels side by side
-      s_.TransformLayout(staged, 0, MakeIndexMap(rank--, [&](std::vector<PrimExpr> i) {
+      const auto rank = static_cast<int64_t>(buffer->shape.size());
+      s_.TransformLayout(staged, 0, MakeIndexMap(rank, [&](std::vector<PrimExpr> i) {
                            i.back() = i[panels] * Int64(width) + i.back();
                            i.erase(i.begin() + static_cast<std::ptrdiff_t>(panels));
                            return i;
                          }));
     }
-    s_.StorageAlign(staged, 0, rank - 2, 2 * kMmaChunk, kMmaChunk);
     std::vector<LoopRV> all;
     for (const InnerLoop& entry : InnerLoops(s_, staged, loop)) all.push_back(entry.loop);
-    const int64_t row = s_.status().ok() ? AsConstInt(s_.Loop(all.back()).loop->extent).value_or(0) / kMmaChunk : 0;
-    if (row != 0 && row < kMmaMatrixRows) {
-      // Eight threads that store at once have several rows: those that lie as far apart as each has chunks have no bank in
-      // common.
+    if (width != 0 && width < kMmaMatrixRows * kMmaChunk) {
+      // Eight threads that store at once have several rows of a panel: those that lie as far apart as each has chunks have
+      // no bank in common.
+      const int64_t row = width / kMmaChunk;
       const LoopRV chunks = all.back();
       all.pop_back();
       const LoopRVs rows = s_.Split(all.size() > 1 ? s_.Fuse(all) : all[0], {kRest, kMmaMatrixRows / row, row});
       s_.Reorder({rows[2], rows[1]});
       all = {rows[0], rows[2], rows[1], chunks};
     }
-    const LoopRVs parts =
-        s_.Split(s_.Fuse(all), {kMmaTileDepth * side / (Threads() * kMmaChunk), Threads(), kMmaChunk});
+    const LoopRVs parts = s_.Split(s_.Fuse(all), {depth_ * side / (Threads() * kMmaChunk), Threads(), kMmaChunk});
     s_.Reorder({parts[1], parts[0], parts[2]});
     s_.Bind(parts[1], "threadIdx.x");
     s_.Unroll(parts[0]);
@@ -356,7 +360,7 @@ class CudaMmaBuilder {
   std::vector<std::optional<int64_t>> extents_;  // of rows, columns, k
   size_t num_iters_ = 0;
   size_t m_dimension_ = 0, n_dimension_ = 0;  // of the result
-  int64_t rows_ = 1, columns_ = 1, stages_ = 2;
+  int64_t rows_ = 1, columns_ = 1, depth_ = kMmaDepth, stages_ = 2;
   int64_t warps_of_rows_ = 1, warps_of_columns_ = 1;
   std::set<BlockName> pads_;
 };
