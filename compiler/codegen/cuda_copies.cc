@@ -96,92 +96,183 @@ llvm::Value* CudaTiles::Pointer(const Buffer& buffer, const std::vector<PrimExpr
   return b_.CreateGEP(numeric_.MemoryType(buffer->dtype), address->storage.base, address->offset);
 }
 
-void CudaTiles::EmitCopy(const ForNode& loop, bool is_asynchronous) {
-  const auto no = [&](const char* what) { Fail("loop \"" + loop.var->name + "\" copies no chunk: " + what); };
-  const auto* store = As<BufferStoreNode>(loop.body);
-  const auto lanes = AsConstInt(loop.extent);
-  if (store == nullptr || !lanes) return no("it is no loop of one store");
-  const auto* choice = As<PrimCallNode>(store->value);
-  if (choice != nullptr && choice->op != Intrinsic::kIfThenElse) return no("it computes something");
+// What a loop of kChunkCopy stores, and where it comes from.
+struct CudaTiles::ChunkCopy {
+  const BufferStoreNode* store = nullptr;
+  const PrimCallNode* choice = nullptr;  // between the elements and zeros; null: there are elements alone
+  const BufferLoadNode* load = nullptr;  // null: it stores zeros
+  int64_t lanes = 0;
+};
+
+std::optional<CudaTiles::ChunkCopy> CudaTiles::MatchCopy(const ForNode& loop) {
+  const auto no = [&](const char* what) -> std::optional<ChunkCopy> {
+    Fail("loop \"" + loop.var->name + "\" copies no chunk: " + what);
+    return std::nullopt;
+  };
+  ChunkCopy copy;
+  copy.store = As<BufferStoreNode>(loop.body);
+  copy.lanes = AsConstInt(loop.extent).value_or(0);
+  if (copy.store == nullptr || copy.lanes == 0) return no("it is no loop of one store");
+  copy.choice = As<PrimCallNode>(copy.store->value);
+  if (copy.choice != nullptr && copy.choice->op != Intrinsic::kIfThenElse) return no("it computes something");
   const auto is_zero = [](const PrimExpr& expr) {
     const auto* number = As<FloatImmNode>(expr);
     return number != nullptr && number->value == 0;
   };
-  const bool is_padding = is_zero(store->value);  // what padding is left with where all of it lies outside
-  const auto* load = As<BufferLoadNode>(choice != nullptr ? choice->args[1] : store->value);
-  const DataType dtype = store->buffer->dtype;
-  if (*lanes * dtype.bits != kChunkBytes * 8) return no("it does not store 16 bytes");
-  if (!is_padding && (load == nullptr || load->buffer->dtype != dtype)) return no("it does not copy elements");
-  if (choice != nullptr && !is_zero(choice->args[2])) return no("the rest is not 0");
+  const bool is_padding = is_zero(copy.store->value);  // what padding is left with where all of it lies outside
+  copy.load = As<BufferLoadNode>(copy.choice != nullptr ? copy.choice->args[1] : copy.store->value);
+  const DataType dtype = copy.store->buffer->dtype;
+  if (copy.lanes * dtype.bits != kChunkBytes * 8) return no("it does not store 16 bytes");
+  if (!is_padding && (copy.load == nullptr || copy.load->buffer->dtype != dtype))
+    return no("it does not copy elements");
+  if (copy.choice != nullptr && !is_zero(copy.choice->args[2])) return no("the rest is not 0");
   arith::Analyzer& analyzer = exprs_.analyzer();
   exprs_.SetRange(loop.var, Range{loop.min, loop.extent});
-  const auto at = [&](const PrimExpr& expr, int64_t lane) {
-    return analyzer.Simplify(Substitute(expr, {{loop.var, Int64(lane)}}));
-  };
-  const auto all_at = [&](const std::vector<PrimExpr>& indices, int64_t lane) {
-    std::vector<PrimExpr> places;
-    for (const PrimExpr& index : indices) places.push_back(at(index, lane));
-    return places;
-  };
   const auto are_neighbours = [&](const std::vector<PrimExpr>& indices) {
-    for (int64_t lane = 1; lane < *lanes; ++lane) {
+    for (int64_t lane = 1; lane < copy.lanes; ++lane) {
       for (size_t d = 0; d < indices.size(); ++d) {
         const int64_t step = d + 1 == indices.size() ? lane : 0;
-        if (!IsConstInt(analyzer.Simplify(at(indices[d], lane) - at(indices[d], 0)), step)) return false;
+        const PrimExpr distance = AtLane(loop, indices[d], lane) - AtLane(loop, indices[d], 0);
+        if (!IsConstInt(analyzer.Simplify(distance), step)) return false;
       }
     }
     return true;
   };
-  if (!are_neighbours(store->indices) || (load != nullptr && !are_neighbours(load->indices))) {
+  if (!are_neighbours(copy.store->indices) || (copy.load != nullptr && !are_neighbours(copy.load->indices))) {
     return no("its elements are not next to each other");
   }
-  // Whether an access is certain to be aligned, its memory being so.
-  const auto is_aligned = [&](const Buffer& buffer, const std::vector<PrimExpr>& indices) {
-    const Storage* storage = memory_.Find(buffer->data.get());
-    if (storage == nullptr || storage->alignment % kChunkBytes != 0) return false;
-    if (!buffer->strides.empty() || buffer->elem_offset) return false;
-    PrimExpr element = Int64(0);
-    for (size_t d = 0; d < indices.size(); ++d) element = element * buffer->shape[d] + indices[d];
-    return analyzer.ProveDivisible(analyzer.Simplify(element), *lanes);
-  };
-  const std::vector<PrimExpr> to = all_at(store->indices, 0);
-  if (!is_aligned(store->buffer, to)) return no("the place that it stores to is not aligned");
+  return copy;
+}
+
+PrimExpr CudaTiles::AtLane(const ForNode& loop, const PrimExpr& expr, int64_t lane) {
+  return exprs_.analyzer().Simplify(Substitute(expr, {{loop.var, Int64(lane)}}));
+}
+std::vector<PrimExpr> CudaTiles::AtFirstLane(const ForNode& loop, const std::vector<PrimExpr>& indices) {
+  std::vector<PrimExpr> places;
+  for (const PrimExpr& index : indices) places.push_back(AtLane(loop, index, 0));
+  return places;
+}
+
+// Whether an access is certain to be aligned, its memory being so.
+bool CudaTiles::IsAligned(const Buffer& buffer, const std::vector<PrimExpr>& indices, int64_t lanes) {
+  const Storage* storage = memory_.Find(buffer->data.get());
+  if (storage == nullptr || storage->alignment % kChunkBytes != 0) return false;
+  if (!buffer->strides.empty() || buffer->elem_offset) return false;
+  arith::Analyzer& analyzer = exprs_.analyzer();
+  if (assumes_whole_rows_ && analyzer.ProveDivisible(indices.back(), lanes)) return true;
+  PrimExpr element = Int64(0);
+  for (size_t d = 0; d < indices.size(); ++d) element = element * buffer->shape[d] + indices[d];
+  return analyzer.ProveDivisible(analyzer.Simplify(element), lanes);
+}
+
+// Whether a value is certain to be a multiple of a chunk, the lengths of rows being so if that is assumed.
+bool CudaTiles::IsMultiple(const Buffer& buffer, const PrimExpr& value, int64_t lanes) {
+  const PrimExpr& row = buffer->shape.back();
+  PrimExpr simple = value;
+  if (const PrimVar length = AsRef<PrimVarNode>(row); assumes_whole_rows_ && length) {
+    simple = Substitute(value, {{length, PrimExpr(MakePrimVar("chunks")) * lanes}});
+  }
+  return exprs_.analyzer().ProveDivisible(exprs_.analyzer().Simplify(simple), lanes);
+}
+
+std::optional<PrimExpr> CudaTiles::WholeRows(const std::vector<Stmt>& copies) {
+  struct Loops : StmtVisitor {
+    std::vector<const ForNode*> chunks;
+    using StmtVisitor::Visit;
+    void Visit(const ForNode& loop) override {
+      if (loop.annotations.Find(schedule::kChunkCopy) != nullptr) chunks.push_back(&loop);
+      StmtVisitor::Visit(loop);
+    }
+  } loops;
+  for (const Stmt& part : copies) loops.VisitStmt(part);
+  std::optional<PrimExpr> all;
+  std::vector<PrimExpr> lengths;
+  bool is_needed = false;
+  for (const ForNode* loop : loops.chunks) {
+    const std::optional<ChunkCopy> copy = MatchCopy(*loop);
+    if (!copy || copy->load == nullptr) continue;
+    const Buffer& buffer = copy->load->buffer;
+    const std::vector<PrimExpr> from = AtFirstLane(*loop, copy->load->indices);
+    const bool is_aligned = IsAligned(buffer, from, copy->lanes);
+    is_needed |= !is_aligned;
+    const PrimExpr& row = buffer->shape.back();
+    if (is_aligned && AsConstInt(row)) continue;
+    assumes_whole_rows_ = true;
+    const bool fits = IsAligned(buffer, from, copy->lanes);
+    assumes_whole_rows_ = false;
+    if (!fits || AsConstInt(row)) return std::nullopt;
+    if (std::ranges::any_of(lengths, [&](const PrimExpr& other) { return StructuralEqual(other, row); })) continue;
+    lengths.push_back(row);
+    const PrimExpr is_multiple = Equal(FloorMod(row, Int64(copy->lanes)), Int64(0));
+    all = all ? And(*all, is_multiple) : is_multiple;
+  }
+  return is_needed ? all : std::nullopt;
+}
+
+void CudaTiles::EmitCopy(const ForNode& loop, bool is_asynchronous) {
+  const std::optional<ChunkCopy> chunk = MatchCopy(loop);
+  if (!chunk) return;
+  const auto no = [&](const char* what) { Fail("loop \"" + loop.var->name + "\" copies no chunk: " + what); };
+  arith::Analyzer& analyzer = exprs_.analyzer();
+  const auto& [store, choice, load, lanes] = *chunk;
+  const DataType dtype = store->buffer->dtype;
+  const std::vector<PrimExpr> to = AtFirstLane(loop, store->indices);
+  if (!IsAligned(store->buffer, to, lanes)) return no("the place that it stores to is not aligned");
   const std::optional<Address> address = exprs_.EmitAddress(store->buffer, to);
   if (!address) return;
   llvm::Value* target =
       b_.CreateGEP(numeric_.MemoryType(dtype), address->storage.base, Moved(store->buffer, address->offset));
-  llvm::Type* type = llvm::FixedVectorType::get(numeric_.MemoryType(dtype), static_cast<unsigned>(*lanes));
+  llvm::Type* type = llvm::FixedVectorType::get(numeric_.MemoryType(dtype), static_cast<unsigned>(lanes));
   const llvm::Align alignment(kChunkBytes);
-  if (is_padding) {
+  if (load == nullptr) {
     b_.CreateAlignedStore(llvm::Constant::getNullValue(type), target, alignment);
     return;
   }
-  const std::vector<PrimExpr> from = all_at(load->indices, 0);
-  const bool is_certain = is_aligned(load->buffer, from);
+  const std::vector<PrimExpr> from = AtFirstLane(loop, load->indices);
+  const bool is_certain = IsAligned(load->buffer, from, lanes);
   llvm::Value* source = Pointer(load->buffer, from);
   if (source == nullptr) return;
 
-  // The condition holds for lanes that follow each other: it joins bounds that are linear in the lane.
-  PrimExpr first, last;
+  // The condition holds for lanes that follow each other: it joins bounds that are linear in the lane. One that changes
+  // nowhere but between chunks is that of the first lane, and lanes below another one are counted.
+  PrimExpr first;                      // null: no part of the condition is the same for all lanes
+  PrimExpr count;                      // of the lanes below all other bounds; null: there is none
+  std::vector<PrimExpr> other_bounds;  // those that hold from a lane on
   if (choice != nullptr) {
     for (const PrimExpr& part : ConjunctsOf(choice->args[0])) {
-      const bool is_bound = !MentionsAny(part, {loop.var.get()}) || arith::BoundOf(part, loop.var, analyzer);
-      if (!is_bound) return no("its condition is no bound");
+      const auto bound = arith::BoundOf(part, loop.var, analyzer);
+      if (MentionsAny(part, {loop.var.get()}) && !bound) return no("its condition is no bound");
+      const PrimExpr place = bound ? analyzer.Simplify(bound->Place()) : nullptr;
+      if (!bound || IsMultiple(load->buffer, place, lanes)) {
+        const PrimExpr at_first = AtLane(loop, part, 0);
+        first = first ? And(first, at_first) : at_first;
+      } else if (bound->holds_after()) {
+        other_bounds.push_back(part);
+      } else {
+        count = count ? Min(count, place) : place;
+      }
     }
-    first = at(choice->args[0], 0);
-    last = at(choice->args[0], *lanes - 1);
   }
-  const bool is_whole = choice == nullptr || StructuralEqual(first, last);
-  const auto copy = [&](llvm::Value* is_there) {  // null: it is
+  const auto condition = [&] { return first ? exprs_.Emit(first) : nullptr; };
+  // How many lanes there are, if the rest of the condition holds.
+  const auto lanes_there = [&] {
+    llvm::Value* counted = exprs_.Emit(Max(Min(count, Int64(lanes)), Int64(0)));
+    return status_.failed() ? b_.getInt64(0) : counted;
+  };
+  const auto copy = [&](llvm::Value* is_there, llvm::Value* number) {  // null: it is, and all are
     if (is_asynchronous) {
-      if (is_there == nullptr) {
+      if (is_there == nullptr && number == nullptr) {
         CallConvergent(b_, llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16, {}, {target, source});
         return;
       }
-      const Storage* storage = memory_.Find(load->buffer->data.get());
-      llvm::Value* bytes = b_.CreateSelect(is_there, b_.getInt32(kChunkBytes), b_.getInt32(0));
-      llvm::Value* place = b_.CreateSelect(is_there, source, storage->base);  // nothing is read there
-      CallConvergent(b_, llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16_s, {}, {target, place, bytes});
+      // Nothing is read where there is nothing, so that the place does not matter.
+      llvm::Value* bytes = b_.getInt32(kChunkBytes);
+      if (number != nullptr) {
+        bytes =
+            b_.CreateMul(b_.CreateTrunc(number, b_.getInt32Ty()), b_.getInt32(static_cast<uint32_t>(dtype.bits / 8)));
+      }
+      if (is_there != nullptr) bytes = b_.CreateSelect(is_there, bytes, b_.getInt32(0));
+      CallConvergent(b_, llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16_s, {}, {target, source, bytes});
       return;
     }
     llvm::BasicBlock* before = b_.GetInsertBlock();
@@ -204,25 +295,31 @@ void CudaTiles::EmitCopy(const ForNode& loop, bool is_asynchronous) {
     }
     b_.CreateAlignedStore(value, target, alignment);
   };
-  if (is_certain && is_whole) return copy(choice != nullptr ? exprs_.Emit(first) : nullptr);
+  const bool is_whole = !count && other_bounds.empty();
+  if (is_certain && is_whole) return copy(condition(), nullptr);
+  if (is_certain && is_asynchronous && other_bounds.empty()) return copy(condition(), lanes_there());
   llvm::Value* fits = b_.getTrue();
   if (!is_certain) {
     llvm::Value* rest = b_.CreateAnd(b_.CreatePtrToInt(source, b_.getInt64Ty()), kChunkBytes - 1);
     fits = b_.CreateICmpEQ(rest, b_.getInt64(0));
   }
-  if (!is_whole) fits = b_.CreateAnd(fits, b_.CreateAnd(exprs_.Emit(first), exprs_.Emit(last)));
-  if (status_.failed()) return;
+  if (!is_whole) {
+    for (const int64_t lane : {int64_t{0}, lanes - 1}) {
+      fits = b_.CreateAnd(fits, exprs_.Emit(AtLane(loop, choice->args[0], lane)));
+      if (status_.failed()) return;
+    }
+  }
   llvm::BasicBlock* whole = function_.NewBlock("whole");
   llvm::BasicBlock* single = function_.NewBlock("single");
   llvm::BasicBlock* done = function_.NewBlock("copied");
   b_.CreateCondBr(fits, whole, single);
   b_.SetInsertPoint(whole);
-  copy(choice != nullptr && is_whole ? exprs_.Emit(first) : nullptr);
+  copy(is_whole ? condition() : nullptr, nullptr);
   b_.CreateBr(done);
   b_.SetInsertPoint(single);
   std::vector<llvm::Value*> loaded;
-  for (int64_t lane = 0; lane < *lanes; ++lane) {
-    loaded.push_back(numeric_.ToMemory(exprs_.Emit(at(store->value, lane)), dtype));
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    loaded.push_back(numeric_.ToMemory(exprs_.Emit(AtLane(loop, store->value, lane)), dtype));
     if (status_.failed()) return;
   }
   llvm::Value* elements = llvm::PoisonValue::get(type);

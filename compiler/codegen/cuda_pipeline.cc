@@ -14,6 +14,9 @@
 //       multiply the other half
 //   wait for all threads
 //
+// Rows of symbolic lengths: the loop is there twice, for those of whole chunks as above, and for all others, whose copies
+// may be of single elements, with the fragments of each step loaded just before they are multiplied.
+//
 // Stages are numbered modulo how many there are; each tile has a part of shared memory for each of them, with its rows
 // spread over the banks (CudaTiles). Where the iterations end there are empty groups in the place of copies, and the last
 // one loads fragments of its own tiles, which nobody needs, so that no branch keeps products and loads apart. The copies
@@ -178,42 +181,83 @@ void CudaKernelEmitter::EmitPipeline(const ForNode& loop, int64_t stages) {
     bind(k, stage);
     tiles_.LoadStep(*product, 0);
   };
-  for (int64_t k = 0; k < ahead; ++k) copy(number(k), number(k));
-  if_any(number(0), [&] { load_first(number(0), number(0)); });
-
-  llvm::BasicBlock* before = b.GetInsertBlock();
-  llvm::BasicBlock* head = function_.NewBlock("loop");
-  llvm::BasicBlock* body = function_.NewBlock("body");
-  llvm::BasicBlock* done = function_.NewBlock("endloop");
-  b.CreateBr(head);
-  b.SetInsertPoint(head);
-  llvm::PHINode* k = b.CreatePHI(b.getInt64Ty(), 2, loop.var->name);
-  llvm::PHINode* stage = b.CreatePHI(b.getInt64Ty(), 2, "stage");
-  llvm::PHINode* free_stage = b.CreatePHI(b.getInt64Ty(), 2, "free");
-  k->addIncoming(number(0), before);
-  stage->addIncoming(number(0), before);
-  free_stage->addIncoming(number(ahead), before);
-  b.CreateCondBr(b.CreateICmpSLT(k, extent), body, done);
-  b.SetInsertPoint(body);
-  llvm::Value* next = b.CreateNSWAdd(k, number(1));
-  llvm::Value* after = b.CreateNSWAdd(stage, number(1));
-  llvm::Value* following = b.CreateSelect(b.CreateICmpEQ(after, number(stages)), number(0), after);
-  const size_t rows = product->rows.size(), half = rows / 2;
-  for (int64_t step = 0; step + 1 < product->steps; ++step) {
+  const auto iteration_ahead = [&](llvm::Value* k, llvm::Value* stage, llvm::Value* free_stage,
+                                   llvm::Value* following) {
+    const size_t rows = product->rows.size(), half = rows / 2;
+    for (int64_t step = 0; step + 1 < product->steps; ++step) {
+      bind(k, stage);
+      tiles_.LoadStep(*product, step + 1);
+      if (step == 0) copy(b.CreateNSWAdd(k, number(ahead)), free_stage);
+      tiles_.MultiplyStep(*product, step, 0, rows);
+    }
+    tiles_.MultiplyStep(*product, product->steps - 1, 0, half);
+    load_first(b.CreateNSWAdd(k, number(1)), following);
+    tiles_.MultiplyStep(*product, product->steps - 1, half, rows);
+  };
+  // When the tiles of k are there and all threads have read those of k - 1. Fragments are loaded when they are needed:
+  // copies of elements one by one need the registers.
+  const auto plain_iteration = [&](llvm::Value* k, llvm::Value* stage, llvm::Value* free_stage) {
+    call(llvm::Intrinsic::nvvm_cp_async_wait_group, {b.getInt32(static_cast<uint32_t>(ahead - 1))});
+    EmitBarrier();
+    copy(b.CreateNSWAdd(k, number(ahead)), free_stage);
     bind(k, stage);
-    tiles_.LoadStep(*product, step + 1);
-    if (step == 0) copy(b.CreateNSWAdd(k, number(ahead)), free_stage);
-    tiles_.MultiplyStep(*product, step, 0, rows);
+    for (int64_t step = 0; step < product->steps; ++step) {
+      tiles_.LoadStep(*product, step);
+      tiles_.MultiplyStep(*product, step, 0, product->rows.size());
+    }
+  };
+  const auto emit_loop = [&](bool loads_ahead) {
+    for (int64_t k = 0; k < ahead; ++k) copy(number(k), number(k));
+    if (loads_ahead) if_any(number(0), [&] { load_first(number(0), number(0)); });
+
+    llvm::BasicBlock* before = b.GetInsertBlock();
+    llvm::BasicBlock* head = function_.NewBlock("loop");
+    llvm::BasicBlock* body = function_.NewBlock("body");
+    llvm::BasicBlock* done = function_.NewBlock("endloop");
+    b.CreateBr(head);
+    b.SetInsertPoint(head);
+    llvm::PHINode* k = b.CreatePHI(b.getInt64Ty(), 2, loop.var->name);
+    llvm::PHINode* stage = b.CreatePHI(b.getInt64Ty(), 2, "stage");
+    llvm::PHINode* free_stage = b.CreatePHI(b.getInt64Ty(), 2, "free");
+    k->addIncoming(number(0), before);
+    stage->addIncoming(number(0), before);
+    free_stage->addIncoming(number(ahead), before);
+    b.CreateCondBr(b.CreateICmpSLT(k, extent), body, done);
+    b.SetInsertPoint(body);
+    llvm::Value* next = b.CreateNSWAdd(k, number(1));
+    llvm::Value* after = b.CreateNSWAdd(stage, number(1));
+    llvm::Value* following = b.CreateSelect(b.CreateICmpEQ(after, number(stages)), number(0), after);
+    if (loads_ahead) {
+      iteration_ahead(k, stage, free_stage, b.CreateSelect(b.CreateICmpSLT(next, extent), following, stage));
+    } else {
+      plain_iteration(k, stage, free_stage);
+    }
+    llvm::BasicBlock* last = b.GetInsertBlock();
+    free_stage->addIncoming(stage, last);
+    stage->addIncoming(following, last);
+    k->addIncoming(next, last);
+    b.CreateBr(head);
+    b.SetInsertPoint(done);
+  };
+  if (const std::optional<PrimExpr> condition = tiles_.WholeRows(iteration->copies)) {
+    llvm::BasicBlock* whole = function_.NewBlock("whole_rows");
+    llvm::BasicBlock* others = function_.NewBlock("any_rows");
+    llvm::BasicBlock* both = function_.NewBlock("rows");
+    llvm::Value* is_whole = exprs_.Emit(*condition);
+    if (status_.failed()) return;
+    b.CreateCondBr(is_whole, whole, others);
+    b.SetInsertPoint(whole);
+    tiles_.AssumeWholeRows(true);
+    emit_loop(true);
+    tiles_.AssumeWholeRows(false);
+    b.CreateBr(both);
+    b.SetInsertPoint(others);
+    emit_loop(false);
+    b.CreateBr(both);
+    b.SetInsertPoint(both);
+  } else {
+    emit_loop(true);
   }
-  tiles_.MultiplyStep(*product, product->steps - 1, 0, half);
-  load_first(next, b.CreateSelect(b.CreateICmpSLT(next, extent), following, stage));
-  tiles_.MultiplyStep(*product, product->steps - 1, half, rows);
-  llvm::BasicBlock* last = b.GetInsertBlock();
-  free_stage->addIncoming(stage, last);
-  stage->addIncoming(following, last);
-  k->addIncoming(next, last);
-  b.CreateBr(head);
-  b.SetInsertPoint(done);
   in_pipeline_ = false;
   call(llvm::Intrinsic::nvvm_cp_async_wait_all, {});
   EmitBarrier();

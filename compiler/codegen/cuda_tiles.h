@@ -61,9 +61,14 @@ class CudaTiles {
   void SpreadOverBanks(const ir::Stmt& launch);
 
   // A loop of kChunkCopy:  S[s + i] = G[g + i]  or  if_then_else(condition, G[g + i], 0)
-  // for 16 bytes. Asynchronous: it becomes cp.async where the source is aligned and either all of it is copied or
-  // nothing; else, which is found out when it runs, elements are loaded one by one.
+  // for 16 bytes. Asynchronous: it becomes cp.async where the source is certain to be aligned, of the elements that are
+  // there. Else it is found out when it runs whether it is aligned and all is copied or nothing; if not, elements are
+  // loaded one by one.
   void EmitCopy(const ir::ForNode& loop, bool is_asynchronous);
+  // What must hold for all copies to be aligned that are not certain to be: symbolic rows have whole chunks. Nothing: all
+  // are aligned, or some cannot be. While it is assumed, copies are emitted for that case.
+  std::optional<ir::PrimExpr> WholeRows(const std::vector<ir::Stmt>& copies);
+  void AssumeWholeRows(bool assumes) { assumes_whole_rows_ = assumes; }
 
  private:
   // An access of a tile as a number of elements: first + the sum of the nest's variables times steps.
@@ -87,6 +92,12 @@ class CudaTiles {
   llvm::Value* FragmentSlot(const Product& product, int64_t step, int64_t number);
   void LoadMatrices(const Product& product, const ir::Buffer& tile, const Product::Places& places, int64_t elements,
                     bool turned, int count, int64_t step, int64_t number);
+  struct ChunkCopy;
+  std::optional<ChunkCopy> MatchCopy(const ir::ForNode& loop);  // nothing after a failure
+  ir::PrimExpr AtLane(const ir::ForNode& loop, const ir::PrimExpr& expr, int64_t lane);
+  std::vector<ir::PrimExpr> AtFirstLane(const ir::ForNode& loop, const std::vector<ir::PrimExpr>& indices);
+  bool IsAligned(const ir::Buffer& buffer, const std::vector<ir::PrimExpr>& indices, int64_t lanes);
+  bool IsMultiple(const ir::Buffer& buffer, const ir::PrimExpr& value, int64_t lanes);
   llvm::Value* Pointer(const ir::Buffer& buffer, const std::vector<ir::PrimExpr>& indices);
   void Fail(const std::string& what);
 
@@ -97,6 +108,7 @@ class CudaTiles {
   llvm::IRBuilderBase& b_;
   Numeric numeric_;
   std::map<const ir::PrimVarNode*, Spread> spreads_;  // of tiles
+  bool assumes_whole_rows_ = false;
 };
 
 }  // namespace ingot::codegen

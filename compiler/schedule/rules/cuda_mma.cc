@@ -183,18 +183,18 @@ class CudaMmaBuilder {
   }
 
  private:
-  // The largest tiles of which there are enough to fill a GPU and that are not full of padding, since they read each
-  // factor least often; with few rows where there are no more.
+  // Large tiles where there are enough of them to fill a GPU, since they read each factor less often, and where nothing is
+  // known of both sides: few tiles of a small product cost less than slow ones of a large product. Few rows where there are
+  // no more. Two blocks of large tiles are in a multiprocessor at once, whose copies and products overlap: tiles of 256 are
+  // slower.
   void ChooseTile() {
     constexpr int64_t kManyTiles = 128, kUsualStages = 4, kManySummands = 512;
-    const int64_t rows = extents_[0].value_or(kMmaMiddle), columns = extents_[1].value_or(kMmaMiddle);
-    int64_t usual_rows = rows <= kMmaFew ? kMmaFew : kMmaMiddle, usual_columns = kMmaMiddle;
-    const auto padding = [&](int64_t side) { return (side - columns % side) % side; };
-    for (const int64_t side : {kMmaLarge, kMmaHuge}) {
-      const bool fills = rows / kMmaLarge * (columns / side) >= kManyTiles;
-      if (!fills || padding(side) * 8 > padding(kMmaLarge) * 8 + columns) continue;
-      usual_rows = kMmaLarge;
-      usual_columns = side;
+    const auto [rows, columns] = std::pair{extents_[0], extents_[1]};
+    int64_t usual_rows = rows.value_or(kMmaMiddle) <= kMmaFew ? kMmaFew : kMmaMiddle, usual_columns = kMmaMiddle;
+    if (!rows && columns.value_or(kMmaLarge) >= kMmaLarge) usual_columns = kMmaLarge;
+    if (!columns && rows.value_or(kMmaLarge) >= kMmaLarge) usual_rows = kMmaLarge;
+    if (rows && columns && *rows / kMmaLarge * (*columns / kMmaLarge) >= kManyTiles) {
+      usual_rows = usual_columns = kMmaLarge;
     }
     rows_ = s_.Choose("cuda_mma.rows", usual_rows, {kMmaFew, kMmaMiddle, kMmaLarge, kMmaHuge});
     std::vector<int64_t> columns_of_rows = {kMmaMiddle, kMmaLarge};  // threads have registers for 128 x 256 sums
@@ -305,6 +305,18 @@ class CudaMmaBuilder {
                        }));
   }
 
+  // Whether a factor is padded in memory before the product, by a launch of its own: its rows have no whole chunks, so that
+  // each copy to a tile would be of single elements, and many tiles read each of them.
+  bool IsPaddedFirst(const BlockSite& padding, int iter) const {
+    constexpr int64_t kManyReaders = 8;
+    const std::vector<LoadUse> loads = LoadsOf(padding);
+    if (loads.size() != 1) return false;
+    const auto row = AsConstInt(loads[0].load->buffer->shape.back());
+    const bool is_row = iter == product_.m;
+    const std::optional<int64_t> others = extents_[is_row ? 1 : 0];
+    return row && *row % kMmaChunk != 0 && others && *others / (is_row ? columns_ : rows_) >= kManyReaders;
+  }
+
   // The tile of a factor in shared memory, copied by all threads in each iteration of the loop; padding becomes a
   // condition of the copy. `iter` is the factor's other iteration variable than k, of which the tile has `side` values.
   void Stage(int64_t read, int iter, int64_t side, LoopRV loop) {
@@ -321,7 +333,7 @@ class CudaMmaBuilder {
     }
     const BlockRV staged = s_.CacheRead(reduction_, read, "shared");
     const std::optional<BlockSite> padding = s_.state().OnlyWriter(buffer);
-    if (padding && pads_.contains(padding->block().name)) {
+    if (padding && pads_.contains(padding->block().name) && !IsPaddedFirst(*padding, iter)) {
       s_.ComputeInline(s_.GetBlock(padding->block().name));
     }
     s_.ComputeAt(staged, loop);

@@ -305,6 +305,25 @@ TEST_CASE("tiles of matrix instructions read shared memory without conflicts, fr
   CheckPtxasTakes(sources);
 }
 
+// A factor whose rows have no whole chunks, and which many tiles read, is padded by a launch before the product's.
+TEST_CASE("factors of matrix instructions without whole chunks are padded first") {
+  std::vector<KernelSource> sources;
+  for (const bool turned : {false, true}) {
+    Product p = Plain(turned ? 27 : 530, turned ? 530 : 27, 43);
+    p.dtype = kF16;
+    p.out_turned = turned;
+    CAPTURE(p.Text());
+    const SizedFunction built = Build(p);
+    const Result<KernelSource> source = SourceOf(built.function, Sm("sm_80"));
+    REQUIRE_MESSAGE(source.ok(), source.status().message());
+    const Result<PtxImage> image = CompilePtx({&*source, 1}, Sm("sm_80"));
+    REQUIRE_MESSAGE(image.ok(), image.status().message());
+    CHECK(image->kernels[0].launches.size() == 2);
+    CHECK(Wrong(built, SmallIntegers(built, 1), *Expected(p, 1), sources) == "");
+  }
+  CheckPtxasTakes(sources);
+}
+
 // A kernel with runs that tell it from mistaken ones.
 struct Judged {
   KernelSource source;
@@ -331,7 +350,7 @@ struct Judged {
 };
 
 // Of products of symbolic sizes.
-Judged Judge(Product p, const std::vector<std::vector<int64_t>>& sizes) {
+Judged Judge(Product p, const std::vector<std::vector<int64_t>>& sizes, const schedule::Chosen& chosen = {}) {
   p.symbolic = 14;
   std::vector<Judged::Run> runs;
   ir::PrimFunc function;
@@ -345,9 +364,12 @@ Judged Judge(Product p, const std::vector<std::vector<int64_t>>& sizes) {
     REQUIRE(expected.ok());
     runs.push_back({SmallIntegers(built, 1), *expected});
   }
-  const Result<KernelSource> source = SourceOf(function, Sm("sm_80"));
+  const Target target = Sm("sm_80");
+  const Result<schedule::ScheduledFunction> scheduled = schedule::ApplyDefaultSchedule(function, target, chosen);
+  REQUIRE_MESSAGE(scheduled.ok(), scheduled.status().message());
+  const Result<KernelSource> source = SourceOf(schedule::MarkScheduled(scheduled->function), target);
   REQUIRE_MESSAGE(source.ok(), source.status().message());
-  Result<PtxImage> image = CompilePtx({&*source, 1}, Sm("sm_80"));
+  Result<PtxImage> image = CompilePtx({&*source, 1}, target);
   REQUIRE(image.ok());
   Judged judged{*source, *std::move(image), std::move(runs)};
   REQUIRE(judged.IsRight(judged.image.ptx));
@@ -409,7 +431,9 @@ constexpr int kIdleWaits = 1, kIdleBarriers = 1;
 TEST_CASE("mistakes in the kernel of a matrix product by matrix instructions show") {
   Product p = Plain(1, 1, 1);
   p.dtype = kF16;
-  const Judged judged = Judge(p, {{70, 72, 232}, {65, 96, 160}, {33, 63, 7}});
+  // Rows of whole chunks and others, which have loops of their own.
+  const Judged judged = Judge(p, {{70, 72, 232}, {65, 96, 160}, {33, 63, 7}, {66, 70, 231}},
+                              {{"cuda_mma.rows", 64}, {"cuda_mma.columns", 64}});
   Mistakes barriers, waits, groups, turns, fragments;
   ForLines(judged.image.ptx, [&](size_t start, const std::string& line) {
     CAPTURE(line);
@@ -426,15 +450,15 @@ TEST_CASE("mistakes in the kernel of a matrix product by matrix instructions sho
     fragments.Count(judged.IsCaught(start, one + ", " + other, other + ", " + one));
   });
   MESSAGE(barriers.made, " barriers, ", waits.made, " waits, ", groups.made, " groups, ", turns.made, " matrices");
-  CHECK(barriers.made == 3);
+  CHECK(barriers.made == 4);
   CHECK(barriers.unseen == kIdleBarriers);
-  CHECK(waits.made == 3);
+  CHECK(waits.made == 4);
   CHECK(waits.unseen == kIdleWaits);
-  CHECK(groups.made == 4);
+  CHECK(groups.made == 8);
   CHECK(groups.unseen == 0);
-  CHECK(turns.made == 20);
+  CHECK(turns.made == 36);
   CHECK(turns.unseen == 0);
-  CHECK(fragments.made == 20);
+  CHECK(fragments.made == 36);
   CHECK(fragments.unseen == 0);
 }
 

@@ -192,8 +192,9 @@ Assembled Assemble(const std::string& ptx, const std::string& sm) {
 
 void CheckPtxasTakes(std::vector<KernelSource> sources) {
   // In bytes of a thread. ptxas keeps up to 24 of a few kernels in memory while it leaves registers unused, which is its
-  // own choice; a product with a few vectors needs 254 of the 255 registers of sm_90 and spills 32.
-  constexpr int kMostSpilled = 32;
+  // own choice; a product with a few vectors needs 254 of the 255 registers of sm_90 and spills 32, and one of matrices of
+  // symbolic sizes 68 for sm_80, nearly all of them around the loop of rows without whole chunks.
+  constexpr int kMostSpilled = 68;
   for (size_t i = 0; i < sources.size(); ++i) sources[i].name = "k" + std::to_string(i);
   for (const char* sm : {"sm_80", "sm_90"}) {
     CAPTURE(std::string(sm));
