@@ -23,6 +23,7 @@
 
 #include "compiler/schedule/device_loops.h"
 #include "compiler/schedule/rules/analysis.h"
+#include "compiler/schedule/rules/cuda_channels.h"
 #include "compiler/schedule/rules/cuda_product.h"
 #include "compiler/schedule/rules/epilogue.h"
 #include "compiler/schedule/rules/rules.h"
@@ -140,34 +141,42 @@ class CudaMmaBuilder {
  public:
   CudaMmaBuilder(Schedule& schedule, const BlockSite& site)
       : s_(schedule), reduction_(s_.GetBlock(site.block().name)), handled_{site.block().name} {
-    product_ = *FindMmaProduct(site);
-    const auto& iters = site.block().iter_vars;
-    num_iters_ = iters.size();
-    for (const int iter : {product_.m, product_.n, product_.k}) {
-      extents_.push_back(ConstantExtent(*iters[static_cast<size_t>(iter)]));
-    }
-    const BufferStoreNode& store = StoreOf(site);
-    for (size_t d = 0; d < store.indices.size(); ++d) {
-      if (IterOfDimension(site, d) == product_.m) m_dimension_ = d;
-      if (IterOfDimension(site, d) == product_.n) n_dimension_ = d;
+    if (const Match<MmaProduct> product = FindMmaProduct(site)) {
+      SetProduct(site, *product);
+      for (const int iter : {product_.m, product_.n, product_.k}) {
+        extents_.push_back(ConstantExtent(*site.block().iter_vars[static_cast<size_t>(iter)]));
+      }
+    } else {
+      channels_ = *FindCudaChannels(site);
+      extents_ = {channels_->rows, channels_->columns, channels_->sum};
     }
   }
 
   std::vector<BlockName> Build() {
     ChooseTile();
-    Pad();
-    const BlockRV out = WriteBack(s_, reduction_, handled_);
     std::vector<LoopRV> batch;
     LoopRV m, n;
-    const BlockSite out_site = s_.Block(out);
-    if (!s_.status().ok()) return handled_;
-    for (const InnerLoop& entry : InnerLoops(s_, out, LoopRV{})) {
-      if (entry.iter == IterOfDimension(out_site, m_dimension_)) {
-        m = entry.loop;
-      } else if (entry.iter == IterOfDimension(out_site, n_dimension_)) {
-        n = entry.loop;
-      } else {
-        batch.push_back(entry.loop);
+    if (channels_) {
+      const BlockRV out = MakeChannelMatrices(s_, reduction_, *channels_, {depth_, rows_, columns_}, handled_);
+      if (!s_.status().ok()) return handled_;
+      const BlockSite site = s_.Block(reduction_);
+      SetProduct(site, *FindMmaProduct(site));
+      const LoopRVs loops = s_.GetLoops(out);
+      m = loops[loops.size() - 2], n = loops.back();
+      batch.assign(loops.begin(), loops.end() - 2);
+    } else {
+      Pad();
+      const BlockRV out = WriteBack(s_, reduction_, handled_);
+      const BlockSite out_site = s_.Block(out);
+      if (!s_.status().ok()) return handled_;
+      for (const InnerLoop& entry : InnerLoops(s_, out, LoopRV{})) {
+        if (entry.iter == IterOfDimension(out_site, m_dimension_)) {
+          m = entry.loop;
+        } else if (entry.iter == IterOfDimension(out_site, n_dimension_)) {
+          n = entry.loop;
+        } else {
+          batch.push_back(entry.loop);
+        }
       }
     }
     const LoopRVs rows = s_.Split(m, {kRest, rows_}), columns = s_.Split(n, {kRest, columns_});
@@ -183,6 +192,16 @@ class CudaMmaBuilder {
   }
 
  private:
+  void SetProduct(const BlockSite& site, const MmaProduct& product) {
+    product_ = product;
+    num_iters_ = site.block().iter_vars.size();
+    const BufferStoreNode& store = StoreOf(site);
+    for (size_t d = 0; d < store.indices.size(); ++d) {
+      if (IterOfDimension(site, d) == product_.m) m_dimension_ = d;
+      if (IterOfDimension(site, d) == product_.n) n_dimension_ = d;
+    }
+  }
+
   // Large tiles where there are enough of them to fill a GPU, since they read each factor less often, and where nothing is
   // known of both sides: few tiles of a small product cost less than slow ones of a large product. Few rows where there are
   // no more. Two blocks of large tiles are in a multiprocessor at once, whose copies and products overlap: tiles of 256 are
@@ -193,8 +212,8 @@ class CudaMmaBuilder {
     int64_t usual_rows = rows.value_or(kMmaMiddle) <= kMmaFew ? kMmaFew : kMmaMiddle, usual_columns = kMmaMiddle;
     if (!rows && columns.value_or(kMmaLarge) >= kMmaLarge) usual_columns = kMmaLarge;
     if (!columns && rows.value_or(kMmaLarge) >= kMmaLarge) usual_rows = kMmaLarge;
-    if (rows && columns && *rows / kMmaLarge * (*columns / kMmaLarge) >= kManyTiles) {
-      usual_rows = usual_columns = kMmaLarge;
+    for (const auto& [r, c] : {std::pair{kMmaMiddle, kMmaLarge}, {kMmaLarge, kMmaMiddle}, {kMmaLarge, kMmaLarge}}) {
+      if (rows && columns && *rows / r * (*columns / c) >= kManyTiles) usual_rows = r, usual_columns = c;
     }
     rows_ = s_.Choose("cuda_mma.rows", usual_rows, {kMmaFew, kMmaMiddle, kMmaLarge, kMmaHuge});
     std::vector<int64_t> columns_of_rows = {kMmaMiddle, kMmaLarge};  // threads have registers for 128 x 256 sums
@@ -333,7 +352,9 @@ class CudaMmaBuilder {
     }
     const BlockRV staged = s_.CacheRead(reduction_, read, "shared");
     const std::optional<BlockSite> padding = s_.state().OnlyWriter(buffer);
-    if (padding && pads_.contains(padding->block().name) && !IsPaddedFirst(*padding, iter)) {
+    if (channels_) {
+      s_.ComputeInline(s_.GetBlock(padding->block().name));
+    } else if (padding && pads_.contains(padding->block().name) && !IsPaddedFirst(*padding, iter)) {
       s_.ComputeInline(s_.GetBlock(padding->block().name));
     }
     s_.ComputeAt(staged, loop);
@@ -369,6 +390,7 @@ class CudaMmaBuilder {
   BlockRV reduction_;
   std::vector<BlockName> handled_;
   MmaProduct product_;
+  std::optional<CudaChannels> channels_;         // nothing: it is a product of matrices as it is
   std::vector<std::optional<int64_t>> extents_;  // of rows, columns, k
   size_t num_iters_ = 0;
   size_t m_dimension_ = 0, n_dimension_ = 0;  // of the result
@@ -384,7 +406,12 @@ Match<> MatchesCudaMma(const ScheduleState& state, const BlockSite& site, const 
   if (!reduction) return reduction;
   if (IsBoundToThreads(site)) return Declined{"it is bound to threads"};
   const Match<MmaProduct> product = FindMmaProduct(site);
-  if (!product) return product.declined();
+  if (!product) {
+    const Match<CudaChannels> channels = FindCudaChannels(site);
+    if (!channels) return product.declined();
+    const bool are_few = *channels->rows < kMmaLeastSide || *channels->columns < kMmaLeastSide;
+    return are_few ? Match<>(Declined{"it has few rows, columns or summands"}) : Match<>(Taken{});
+  }
   const auto& iters = site.block().iter_vars;
   for (const auto& [iter, least] : {std::pair{product->m, kMmaLeastSide}, std::pair{product->n, kMmaLeastSide},
                                     std::pair{product->k, kMmaLeastDepth}}) {

@@ -188,6 +188,32 @@ TEST_CASE("convolutions whose sums blocks share on the stand-in GPU are those of
   CheckPtxasTakes(sources);
 }
 
+// Channels in whole chunks go to the tiles of matrix instructions, from copies that have them last.
+TEST_CASE("convolutions by matrix instructions on the stand-in GPU are those of the interpreter") {
+  std::mt19937_64 generator(24);
+  std::vector<KernelSource> sources;
+  for (size_t i = 0; i < NumRandom() / 2;) {
+    Convolution c = RandomConvolution(generator);
+    c.dtype = i % 2 == 0 ? DataType::Float(16) : DataType::Bfloat16();
+    c.groups = 1;
+    c.inputs = i % 4 == 0 ? 72 : 8 * (1 + static_cast<int64_t>(i) % 5);
+    c.outputs = std::max<int64_t>(c.outputs, 9);
+    c.symbolic = 0;
+    int64_t places = c.batch;
+    for (size_t axis = 0; axis < c.image.size(); ++axis) places *= c.Places(axis);
+    if (!HasPlaces(c) || places < 9) continue;  // the rule takes no fewer
+    CAPTURE(c.Text());
+    const SizedFunction sized = Define(c);
+    CHECK(KeepsAway(sized.function, "cuda_mma", SumsOf(c)) == "");
+    CHECK(WrongBesideInterpreter(sized, i++, sources) == "");
+    const Result<PtxImage> image = CompilePtx({&sources.back(), 1}, testing::Sm("sm_80"));
+    REQUIRE(image.ok());
+    CHECK(image->ptx.find("mma.sync") != std::string::npos);
+    CHECK(image->kernels[0].launches.size() == 3);
+  }
+  CheckPtxasTakes(sources);
+}
+
 TEST_CASE("depthwise convolutions on the stand-in GPU are those of the interpreter") {
   std::mt19937_64 generator(22);
   std::vector<KernelSource> sources;

@@ -1,0 +1,121 @@
+// The copies are launches of their own: a thread writes the channels of a chunk, and threads that follow each other read
+// places that do.
+#include "compiler/schedule/rules/cuda_channels.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "compiler/schedule/rules/analysis.h"
+#include "compiler/schedule/rules/epilogue.h"
+
+namespace ingot::schedule {
+
+using namespace ir;  // NOLINT
+
+namespace {
+
+constexpr int64_t kChannelsOfChunk = 8, kThreadsOfCopy = 256;
+
+// The only dimension that the variable moves along, where it is the index; -1: there is none.
+int64_t ChannelDimension(const BufferLoadNode& load, const PrimVar& var) {
+  int64_t dimension = -1;
+  for (size_t d = 0; d < load.indices.size(); ++d) {
+    if (!UsesVar(load.indices[d], var)) continue;
+    if (dimension >= 0 || load.indices[d].get() != var.get()) return -1;
+    dimension = static_cast<int64_t>(d);
+  }
+  return dimension;
+}
+
+// Copies a factor with its channels last; what only moves elements before goes into the copy.
+void CopyChannelsLast(Schedule& s, BlockRV product, int64_t read, const PrimVar& channels,
+                      std::vector<BlockName>& handled) {
+  if (!s.status().ok()) return;
+  const BlockSite site = s.Block(product);
+  const Buffer buffer = site.block().reads[static_cast<size_t>(read)].buffer;
+  const auto loads = *FactorsOfProduct(MatchReduction(site.block())->source);
+  const BufferLoadNode& load = loads[0]->buffer.same_as(buffer) ? *loads[0] : *loads[1];
+  const int64_t channel = ChannelDimension(load, channels);
+  const auto rank = static_cast<int64_t>(load.indices.size());
+  if (channel == rank - 1 && !s.state().OnlyWriter(buffer)) return;
+  const BlockRV copy = s.CacheRead(product, read, "global");
+  std::vector<int64_t> axes;
+  for (int64_t d = 0; d < rank; ++d) {
+    if (d != channel) axes.push_back(d);
+  }
+  axes.push_back(channel);
+  s.TransformLayout(copy, 0, PermutingMap(axes));
+  InlineMoves(s, copy);
+  if (!s.status().ok()) return;
+  const LoopRVs loops = s.GetLoops(copy);  // over the dimensions as they were
+  std::vector<LoopRV> around(loops.begin(), loops.end());
+  const LoopRVs chunk = s.Split(around[static_cast<size_t>(channel)], {kRest, kChannelsOfChunk});
+  around[static_cast<size_t>(channel)] = chunk[0];
+  std::vector<LoopRV> order = around;
+  order.push_back(chunk[1]);
+  s.Reorder(order);
+  const LoopRVs parts = s.Split(around.size() > 1 ? s.Fuse(around) : around[0], {kRest, kThreadsOfCopy});
+  s.Unroll(chunk[1]);
+  s.Bind(parts[0], "blockIdx.x");
+  s.Bind(parts[1], "threadIdx.x");
+  handled.push_back(s.Block(copy).block().name);
+}
+
+}  // namespace
+
+Match<CudaChannels> FindCudaChannels(const BlockSite& site) {
+  const Match<CudaProduct> product = FindCudaProduct(site);
+  if (!product) return product.declined();
+  const auto loads = FactorsOfProduct(MatchReduction(site.block())->source);
+  const DataType dtype = (*loads)[0]->buffer->dtype;
+  const bool takes_dtypes = (dtype == DataType::Float(16) || dtype == DataType::Bfloat16()) &&
+                            (*loads)[1]->buffer->dtype == dtype && StoreOf(site).buffer->dtype == DataType::Float(32);
+  if (!takes_dtypes) return Declined{"it is no float32 sum of products of 16-bit floats"};
+  if ((*loads)[0]->buffer.same_as((*loads)[1]->buffer)) return Declined{"its factors are one tensor"};
+  if (product->rows.empty() || product->columns.empty()) return Declined{"it has no rows and columns"};
+  CudaChannels channels;
+  for (const ProductAxis& axis : product->sum) {
+    const IterVarNode& iter = *site.block().iter_vars[static_cast<size_t>(axis.iter)];
+    const bool are_channels =
+        axis.part == 0 && ConstantExtent(iter).value_or(1) % kChannelsOfChunk == 0 &&
+        std::ranges::all_of(*loads, [&](const BufferLoadNode* load) { return ChannelDimension(*load, iter.var) >= 0; });
+    if (are_channels) channels.iter = axis.iter;
+  }
+  if (channels.iter < 0) return Declined{"its factors have no channels in whole chunks that are summed over"};
+  channels.rows = CountValues(site, product->rows);
+  channels.columns = CountValues(site, product->columns);
+  channels.sum = CountValues(site, product->sum);
+  if (!channels.rows || !channels.columns || !channels.sum || !CountValues(site, product->batch)) {
+    return Declined{"its channels are of a tensor of symbolic size"};
+  }
+  return channels;
+}
+
+BlockRV MakeChannelMatrices(Schedule& s, BlockRV product, const CudaChannels& channels,
+                            const ProductMultiples& multiples, std::vector<BlockName>& handled) {
+  BlockRV out = InlineEpilogue(s, product, handled);
+  if (!s.status().ok()) return out;
+  const PrimVar var = s.Block(product).block().iter_vars[static_cast<size_t>(channels.iter)]->var;
+  const size_t num_reads = s.Block(product).block().reads.size();
+  for (size_t read = 0; read < num_reads; ++read)
+    CopyChannelsLast(s, product, static_cast<int64_t>(read), var, handled);
+  if (!s.status().ok()) return out;
+  const CudaProduct axes = *FindCudaProduct(s.Block(product));
+  out = FuseProduct(s, product, axes, multiples, out);
+  if (!s.status().ok()) return out;
+  const auto loads = *FactorsOfProduct(MatchReduction(s.Block(product).block())->source);
+  std::vector<Buffer> matrices;
+  for (const BufferLoadNode* load : loads) matrices.push_back(load->buffer);
+  for (const Buffer& matrix : matrices) {  // [.., sum, rows], which becomes [.., rows, sum]
+    const auto rank = static_cast<int64_t>(matrix->shape.size());
+    std::vector<int64_t> turned;
+    for (int64_t d = 0; d < rank - 2; ++d) turned.push_back(d);
+    turned.insert(turned.end(), {rank - 1, rank - 2});
+    s.TransformLayout(s.GetBlock(s.state().OnlyWriter(matrix)->block().name), 0, PermutingMap(turned));
+  }
+  s.SetScope(product, 0, "local");
+  FuseResult(s, out, axes);
+  return out;
+}
+
+}  // namespace ingot::schedule

@@ -1,0 +1,26 @@
+// Convolutions of 16-bit floats as products of matrices by matrix instructions: both factors are copied first, so that
+// the channels that are summed over lie next to each other and whole chunks of 16 bytes go to the tiles.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "compiler/schedule/rules/cuda_product.h"
+
+namespace ingot::schedule {
+
+struct CudaChannels {
+  int iter = -1;                              // of the channels, by its position in block.iter_vars
+  std::optional<int64_t> rows, columns, sum;  // of the matrices
+};
+// A sum of products of elements that are cast to float32, in which both factors have a dimension for the channels alone, a
+// multiple of a chunk.
+Match<CudaChannels> FindCudaChannels(const BlockSite& site);
+
+// Makes a product of matrices [.., rows, sum] and [.., columns, sum] of the block, padded to whole multiples. Returns the
+// block that writes the result out of the sums, with a loop each for batch, if there is one, rows and columns; its factors
+// are written by blocks that read the copies, for the rule to put into what reads them.
+BlockRV MakeChannelMatrices(Schedule& schedule, BlockRV product, const CudaChannels& channels,
+                            const ProductMultiples& multiples, std::vector<BlockName>& handled);
+
+}  // namespace ingot::schedule
