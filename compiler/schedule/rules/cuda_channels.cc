@@ -85,9 +85,6 @@ Match<CudaChannels> FindCudaChannels(const BlockSite& site) {
   channels.rows = CountValues(site, product->rows);
   channels.columns = CountValues(site, product->columns);
   channels.sum = CountValues(site, product->sum);
-  if (!channels.rows || !channels.columns || !channels.sum || !CountValues(site, product->batch)) {
-    return Declined{"its channels are of a tensor of symbolic size"};
-  }
   return channels;
 }
 

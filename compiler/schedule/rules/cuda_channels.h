@@ -11,7 +11,7 @@ namespace ingot::schedule {
 
 struct CudaChannels {
   int iter = -1;                              // of the channels, by its position in block.iter_vars
-  std::optional<int64_t> rows, columns, sum;  // of the matrices
+  std::optional<int64_t> rows, columns, sum;  // of the matrices; nothing: symbolic
 };
 // A sum of products of elements that are cast to float32, in which both factors have a dimension for the channels alone, a
 // multiple of a chunk.

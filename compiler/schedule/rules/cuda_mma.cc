@@ -409,7 +409,8 @@ Match<> MatchesCudaMma(const ScheduleState& state, const BlockSite& site, const 
   if (!product) {
     const Match<CudaChannels> channels = FindCudaChannels(site);
     if (!channels) return product.declined();
-    const bool are_few = *channels->rows < kMmaLeastSide || *channels->columns < kMmaLeastSide;
+    const bool are_few = channels->rows.value_or(kMmaLeastSide) < kMmaLeastSide ||
+                         channels->columns.value_or(kMmaLeastSide) < kMmaLeastSide;
     return are_few ? Match<>(Declined{"it has few rows, columns or summands"}) : Match<>(Taken{});
   }
   const auto& iters = site.block().iter_vars;
