@@ -1,4 +1,5 @@
-// The table of architectures. Drivers refuse PTX that is newer than they are, so each row has the lowest version.
+// The table of architectures. Drivers refuse PTX that is newer than they are, so each row has the lowest version. The more
+// special one of two that run on a device comes later.
 #include "compiler/target/cuda.h"
 
 #include <algorithm>
@@ -14,7 +15,8 @@ constexpr CudaArch kArchs[] = {
     {"sm_86", "+ptx71", 99 << 10},   //
     {"sm_87", "+ptx74", 163 << 10},  //
     {"sm_89", "+ptx78", 99 << 10},   //
-    {"sm_90", "+ptx78", 227 << 10},
+    {"sm_90", "+ptx78", 227 << 10},  //
+    {"sm_90a", "+ptx80", 227 << 10, /*is_exact=*/true},
 };
 
 Target RecordOf(const CudaArch& arch) {
@@ -35,6 +37,11 @@ const CudaArch* FindCudaArch(const Target& target) {
   if (target.kind != Target::Kind::kCuda) return nullptr;
   const auto* found = std::ranges::find(kArchs, target.name, &CudaArch::name);
   return found == std::end(kArchs) ? nullptr : found;
+}
+
+int64_t CudaSharedBytes(const Target& target) {
+  const CudaArch* arch = FindCudaArch(target);
+  return arch != nullptr && arch->is_exact ? arch->max_shared_bytes : kCudaSharedBytesEverywhere;
 }
 
 Result<TargetFamily> ParseCuda(std::string_view architectures) {

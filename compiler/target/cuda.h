@@ -25,10 +25,18 @@ struct CudaArch {
   std::string_view name;     // "sm_80"
   std::string_view ptx;      // LLVM's feature: the lowest version of PTX that knows the architecture
   int64_t max_shared_bytes;  // that a block may ask for
+  // It has instructions that no other one has (wgmma), and its code runs on this compute capability alone. Code of the
+  // others runs on all later ones, too.
+  bool is_exact = false;
 };
+
+// What every architecture gives a block that asks for it.
+inline constexpr int64_t kCudaSharedBytesEverywhere = 99 << 10;
 
 // The row of a record's architecture; null: the record is none of CUDA.
 const CudaArch* FindCudaArch(const Target& target);
+// The shared memory that a block of code for the record's architecture may ask for wherever the code runs.
+int64_t CudaSharedBytes(const Target& target);
 // "sm_80,sm_90": one record each, in the order of the table, each architecture once. Errors suggest the nearest name.
 Result<TargetFamily> ParseCuda(std::string_view architectures);
 std::vector<std::string> ListCudaArchs();

@@ -183,6 +183,50 @@ TEST_CASE("cuda programs: code for another architecture is refused with what is 
   CHECK(Context::Create(Load("sm_75").value()).ok());
 }
 
+// The same kernel for several architectures, the most special one first, where the one for sm_90a subtracts.
+TEST_CASE("cuda programs: code for one compute capability alone runs there, and nowhere else") {
+  if (DriverControl().Skips()) return;
+  Program program = MakeProgram("sm_80").value();
+  const auto image = static_cast<size_t>(std::ranges::find(program.images, ImageFormat::kPtx, &KernelImage::format) -
+                                         program.images.begin());
+  Kernel& kernel = program.kernels[0];
+  const std::vector<LaunchRecord> launches = kernel.launches;
+  const auto add = [&](const std::string& architecture, std::string text) {
+    KernelImage made = program.images[image];
+    made.arch = architecture;
+    text.replace(text.find("sm_80"), 5, architecture);
+    const auto view = std::as_bytes(std::span(text));
+    made.bytes = SharedBytes::Own({view.begin(), view.end()});
+    KernelVariant variant = kernel.variants[0];
+    variant.image = static_cast<uint32_t>(program.images.size());
+    program.images.push_back(std::move(made));
+    for (LaunchRecord& launch : kernel.launches) ++launch.variant;
+    kernel.variants.insert(kernel.variants.begin(), variant);
+    kernel.launches.insert(kernel.launches.begin(), launches.begin(), launches.end());
+  };
+  const std::span<const std::byte> bytes = program.images[image].bytes.bytes;
+  const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  std::string other = text;
+  const std::string addition = "add.s64 %a3, %a3, %a4;";
+  other.replace(other.find(addition), addition.size(), "sub.s64 %a3, %a3, %a4;");
+  add("sm_90", text);
+  add("sm_90a", other);
+  const auto first_of = [&](const char* sm) {
+    const WithVariable architecture("INGOT_STANDIN_SM", sm);
+    OpenOptions options;
+    options.trust = Trust::kFile;
+    const auto executable = Executable::FromProgram(Instance::Create({}).value(), program, "shift", options).value();
+    const auto context = Context::Create(executable).value();
+    const Function& main = context->executable().program().functions[0];
+    const auto results = context->Invoke(main, std::vector<Value>{Numbers({1000})}).value();
+    return std::get<Tensor>(results[0]).Elements<int64_t>()[0];
+  };
+  const int64_t factor = Factors()[0];
+  CHECK(first_of("80") == ((1000 + kBy) * factor + kBy) * factor);
+  CHECK(first_of("90") == ((1000 - kBy) * factor - kBy) * factor);
+  CHECK(first_of("100") == ((1000 + kBy) * factor + kBy) * factor);
+}
+
 TEST_CASE(
     "cuda programs: the device is chosen by the context, and one that the program has no kernels for is refused") {
   const auto executable = Load("sm_80").value();

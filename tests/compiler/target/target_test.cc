@@ -108,6 +108,15 @@ TEST_CASE("target: CUDA architectures come in their order, each with the lowest 
   CHECK((family->variants[1].llvm_features == std::vector<std::string>{"+ptx78"}));
   CHECK(FindCudaArch(family->variants[1])->max_shared_bytes == 227 << 10);
   CHECK(FindCudaArch(Target()) == nullptr);
+  CHECK(CudaSharedBytes(family->variants[1]) == 99 << 10);
+  // The one that runs on compute capability 9.0 alone is more special than the one that runs on later ones, too.
+  const Result<TargetFamily> exact = ParseTarget("cuda:sm_90a,sm_80,sm_90");
+  REQUIRE(exact.ok());
+  REQUIRE(exact->variants.size() == 3);
+  CHECK(exact->variants[1].name == "sm_90");
+  CHECK(exact->variants[2].name == "sm_90a");
+  CHECK((exact->variants[2].llvm_features == std::vector<std::string>{"+ptx80"}));
+  CHECK(CudaSharedBytes(exact->variants[2]) == 227 << 10);
 }
 
 }  // namespace
