@@ -112,6 +112,7 @@ bool Warp::CheckShared(Access access, int lane, uint64_t offset, int size, uint8
       return Fail(lane, StrCat({"reads shared memory at byte ", HexOf(offset), " that was never written"})), false;
     }
   }
+  if (access != Access::kRead && !HideWrite(lane, static_cast<int64_t>(offset), size)) return false;
   if (access == Access::kWrite) std::memset(state, kWritten, static_cast<size_t>(size));
   if (block_.launch.check_races) {
     const int shift = block_.launch.granule_shift;

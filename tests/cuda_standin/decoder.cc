@@ -124,8 +124,8 @@ class Decoder {
     const Row* row = FindRow(s.opcode, instruction);
     if (row == nullptr) return Fail(StrCat({"unknown instruction \"", s.opcode, "\""}));
     const int from_sm = s.opcode.find(".cluster") != std::string::npos ? 90 : row->from_sm;
-    if (std::atoi(module_.target.c_str() + 3) < from_sm)
-      return Fail(StrCat({"\"", s.opcode, "\" needs .target sm_", from_sm}));
+    if (std::atoi(module_.target.c_str() + 3) < from_sm || (row->is_exact && !module_.target.ends_with('a')))
+      return Fail(StrCat({"\"", s.opcode, "\" needs .target sm_", from_sm, row->is_exact ? "a" : ""}));
     Begin(instruction);
     switch (row->flow) {
       case Flow::kCall:
@@ -181,6 +181,10 @@ class Decoder {
     }
     const Operand& operand = given[next_operand_++];
     if (entry == "A") return DecodeAddress(operand, instruction);
+    if (entry == "I") {
+      if (operand.kind != Operand::Kind::kInteger) return Fail("an integer constant is expected");
+      return Value(operand, Type::kS32, false, false);
+    }
     bool wide = false;
     int count = 0;  // of a vector in braces
     if (entry.starts_with("V*")) {
@@ -188,7 +192,7 @@ class Decoder {
       wide = true;
       count = instruction.elements > 1 ? instruction.elements : 0;
     } else if (const size_t x = entry.find('x');
-               x != std::string_view::npos && x < 3 && std::isdigit(static_cast<unsigned char>(entry[0])) != 0) {
+               x != std::string_view::npos && x < 4 && std::isdigit(static_cast<unsigned char>(entry[0])) != 0) {
       count = std::atoi(std::string(entry.substr(0, x)).c_str());
       entry.remove_prefix(x + 1);
     }

@@ -334,6 +334,17 @@ Block::Block(Launch& l, const int64_t at[3], int64_t number) : launch(l), index{
   shared_records.assign(launch.check_races ? (extent >> launch.granule_shift) + 1 : 0, AccessRecord{});
 }
 
+// Of the four warps of a group, each has run the same wgmmas, and waited for them.
+void Block::CheckProductsEnded() {
+  for (Warp& warp : warps) {
+    if (launch.failed) return;
+    if (!warp.products_.empty()) return warp.Fail(-1, "ends, and a wgmma is not waited for");
+    if (warp.num_products_ != product_keys[static_cast<size_t>(warp.index_) / 4].size()) {
+      return warp.Fail(-1, "the other warps of its group of four ran another wgmma");
+    }
+  }
+}
+
 void Block::Run() {
   const int64_t threads = launch.config.block[0] * launch.config.block[1] * launch.config.block[2];
   const auto num_warps = static_cast<int>((threads + kLanes - 1) / kLanes);
@@ -350,6 +361,14 @@ void Block::Run() {
       std::copy(launch.params.begin(), launch.params.end(), frame.params.begin() + at);
       std::fill_n(frame.params_written.begin() + at, launch.params.size(), uint8_t{1});
     }
+  }
+  const bool has_products = std::ranges::any_of(launch.program->instructions, [](const Instruction& i) {
+    return i.statement->opcode.starts_with("wgmma.mma_async");
+  });
+  if (has_products) {
+    hidden_writes.assign(shared.size(), 0);
+    product_reads.assign(shared.size() / 16 + 1, 0);
+    product_keys.resize(static_cast<size_t>(num_warps + 3) / 4);
   }
   std::vector<int> ready;
   while (!launch.failed) {
@@ -385,6 +404,7 @@ void Block::Run() {
     // A barrier of part of the block opens as soon as that part is there.
     if (!launch.failed) OpenBarriers();
   }
+  if (has_products) CheckProductsEnded();
 }
 
 void Launch::Run() {

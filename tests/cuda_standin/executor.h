@@ -97,6 +97,25 @@ class Warp {
   void CommitCopies(uint32_t mask);
   void WaitForCopies(uint32_t mask, uint64_t groups_left);
   void Synchronize(uint32_t mask);  // bar.warp.sync
+  // ---- wgmma: ops_group_matrix.cc
+  // One that is not waited for: the registers that it has, what it leaves there, and the 16 bytes of shared memory that
+  // it reads.
+  struct Product {
+    std::vector<uint32_t> sums;
+    std::vector<float> values;
+    std::vector<int64_t> reads;
+    uint64_t group = 0;
+    std::vector<bool> is_read;  // by 16 bytes
+  };
+  // False: it may not run. `key` is the same for the four warps.
+  bool BeginProduct(const Product& product, uint64_t key, bool adds);
+  uint8_t* ReadForProduct(Product& product, int64_t place);  // null: it may not be read
+  void EndProduct(Product product);
+  void FenceProducts() { products_fenced_ = true; }
+  void CommitProducts() { ++product_group_; }
+  void WaitForProducts(uint64_t groups_left);
+  void ShowWrites(uint32_t mask);  // fence.proxy.async
+  int index() const { return index_; }
   uint64_t SpecialLane(int number, int lane) const;
   Block& block() { return block_; }
   const Frame& frame() const { return frames_.back(); }
@@ -137,6 +156,20 @@ class Warp {
   int64_t local_stride_ = 0;
   std::vector<AsyncCopy> copies_;
   uint64_t copy_groups_[32] = {};  // per lane: the open group
+  struct SharedWrite {
+    int lane;
+    int64_t offset;
+    int size_bytes;
+  };
+  bool IsInProduct(uint32_t place) const;
+  bool HasRegisters(const Product& product) const;  // nobody has written them
+  bool HideWrite(int lane, int64_t offset, int size);
+  uint16_t NumberOf(int lane) const { return static_cast<uint16_t>(index_ * kLanes + lane + 1); }
+  std::vector<Product> products_;
+  uint64_t product_group_ = 0;  // the open one
+  size_t num_products_ = 0;     // that were started
+  bool products_fenced_ = false;
+  std::vector<SharedWrite> hidden_;  // that wgmma does not see yet
   bool waiting_ = false;
   int barrier_ = -1;
   int64_t barrier_threads_ = 0;
@@ -158,12 +191,17 @@ class Block {
   int64_t linear;
   std::vector<uint8_t> shared, shared_state;
   std::vector<AccessRecord> shared_records;
+  // Where the program has wgmma: by byte, the thread (from 1 on) whose write it does not see yet; by 16 bytes, how many
+  // of them may still read; by group of four warps, what each wgmma is.
+  std::vector<uint16_t> hidden_writes, product_reads;
+  std::vector<std::vector<uint64_t>> product_keys;
   std::vector<Warp> warps;
   bool OpenBarriers();
 
  private:
   friend class Warp;
   void ReportDeadlock();
+  void CheckProductsEnded();
 };
 
 // One order of one launch.

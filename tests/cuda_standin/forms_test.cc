@@ -97,10 +97,12 @@ std::string StatementOf(const Row& row, const std::string& form) {
     int count = 1;
     if (entry.starts_with("V*")) {
       count = has(".v2") ? 2 : has(".v4") ? 4 : 1, entry.remove_prefix(2);
-    } else if (const size_t x = entry.find('x'); x < 3 && std::isdigit(static_cast<unsigned char>(entry[0])) != 0) {
+    } else if (const size_t x = entry.find('x'); x < 4 && std::isdigit(static_cast<unsigned char>(entry[0])) != 0) {
       count = std::atoi(std::string(entry).c_str()), entry.remove_prefix(x + 1);
     }
-    if (entry == "A") {
+    if (entry == "I") {
+      text += "1";
+    } else if (entry == "A") {
       text += has(".param") ? (form.starts_with("st") ? "[passed]" : "[given]") : has(".shared") ? "[%r8]" : "[%d8]";
     } else if (form.starts_with("lop3") && k == kInputs) {
       text += "0x6a";
@@ -116,7 +118,7 @@ std::string StatementOf(const Row& row, const std::string& form) {
   }
   return text + ";\n";
 }
-constexpr char kRegisters[] = ".reg .b16 %h<9>;\n.reg .b32 %r<9>;\n.reg .b64 %d<9>;\n.reg .pred %p<9>;\n";
+constexpr char kRegisters[] = ".reg .b16 %h<9>;\n.reg .b32 %r<128>;\n.reg .b64 %d<9>;\n.reg .pred %p<9>;\n";
 
 TEST_CASE("ptx forms: ptxas takes every one") {
   const auto path = [](const char* name) {
@@ -130,11 +132,14 @@ TEST_CASE("ptx forms: ptxas takes every one") {
     MESSAGE("SKIP: no ptxas, or no kernels");
     return;
   }
-  for (const int sm : {80, 90}) {
-    std::string text = StrCat({".version 8.6\n.target sm_", sm, "\n.address_size 64\n"});
+  for (const std::string name : {"80", "90", "90a"}) {
+    const int sm = std::atoi(name.c_str());
+    std::string text = StrCat({".version 8.6\n.target sm_", name, "\n.address_size 64\n"});
     int forms = 0;
     for (const Row& row : InstructionTable()) {
-      if (row.from_sm > sm || (row.flow != Flow::kNext && row.flow != Flow::kBarrier)) continue;
+      if (row.is_exact != (name == "90a") || row.from_sm > sm ||
+          (row.flow != Flow::kNext && row.flow != Flow::kBarrier))
+        continue;
       const std::vector<std::string> all = FormsOf(row.pattern);
       // Loads and stores of other types are too many to try all.
       const bool some = row.signature.find("V*") != std::string::npos && !row.signature.ends_with("b32 A");
@@ -149,11 +154,11 @@ TEST_CASE("ptx forms: ptxas takes every one") {
     }
     std::ofstream(path(".ptx")) << text << "ret;\n}\n";
     const int status = std::system(
-        StrCat({ptxas, " -arch=sm_", sm, " -O0 ", path(".ptx"), " -o /dev/null 2> ", path(".log")}).c_str());
+        StrCat({ptxas, " -arch=sm_", name, " -O0 ", path(".ptx"), " -o /dev/null 2> ", path(".log")}).c_str());
     std::ifstream log(path(".log"));
     const std::string said{std::istreambuf_iterator<char>(log), {}};
     CHECK_MESSAGE(status == 0, said);
-    MESSAGE(forms << " forms for sm_" << sm);
+    MESSAGE(forms << " forms for sm_" << name);
     std::remove(path(".ptx").c_str()), std::remove(path(".log").c_str());
   }
 }

@@ -112,6 +112,7 @@ const Rows& InstructionTable() {
     AddMemoryRows(made);
     AddWarpRows(made);
     AddMatrixRows(made);
+    AddGroupMatrixRows(made);
     return made;
   }();
   return rows;

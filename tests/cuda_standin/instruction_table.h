@@ -3,7 +3,7 @@
 //
 // The signature lists operands: "=u32" is written, "u32" read, "?u32" may be left out, "4xf32" is a vector in braces,
 // "Vxf32" one of as many elements as .v2 and .v4 say, "b32|pred" a pair whose second part may be left out ("pred|-": has to), "A" an
-// address. A row takes what ptxas takes and nothing else. A star after "=" or in front ("*u8") allows wider registers. Types are those of TypeName.
+// address, "I" an integer constant. A row takes what ptxas takes and nothing else. A star after "=" or in front ("*u8") allows wider registers. Types are those of TypeName.
 #pragma once
 
 #include <string>
@@ -23,7 +23,8 @@ struct Row {
   Flow flow = Flow::kNext;
   uint8_t element_bytes = 0;
   Space space = Space::kGeneric;
-  int from_sm = 0;  // the lowest architecture (.target) that has it
+  int from_sm = 0;        // the lowest architecture (.target) that has it
+  bool is_exact = false;  // no other one has it: .target sm_90a
 };
 
 enum class Compare : uint8_t {
@@ -55,6 +56,7 @@ void AddConvertRows(Rows& rows);
 void AddMemoryRows(Rows& rows);
 void AddWarpRows(Rows& rows);
 void AddMatrixRows(Rows& rows);
+void AddGroupMatrixRows(Rows& rows);
 
 // All rows, in the order of the families.
 const Rows& InstructionTable();

@@ -212,7 +212,9 @@ Result<ModuleId> Machine::LoadModule(std::string_view text) {
       if (variable.space == Space::kShared) symbols.function_variables[&variable] = place_shared(variable);
     }
   }
-  layout.extent = AlignedTo(layout.extent, 128);
+  int64_t alignment = 128;
+  for (const ptx::Variable* variable : dynamic) alignment = std::max(alignment, variable->align);
+  layout.extent = AlignedTo(layout.extent, alignment);
   for (const ptx::Variable* variable : dynamic)
     symbols.module_variables[variable->name] = static_cast<uint64_t>(layout.extent);
   for (const Function& function : loaded->module.functions) {
