@@ -54,6 +54,9 @@ constexpr std::array kCudaRules = {
     ScheduleRule{"cuda_windows",
                  "short reductions of many elements: a thread for each, padding in place, fused write-back",
                  MatchesCudaWindows, ApplyCudaWindows},
+    ScheduleRule{"cuda_transpose",
+                 "element-wise along another axis than it is stored: tiles through shared memory",
+                 MatchesCudaTranspose, ApplyCudaTranspose},
     ScheduleRule{"cuda_threads", "the independent iterations as the threads of a grid, the others within a thread",
                  MatchesCudaThreads, ApplyCudaThreads},
 };

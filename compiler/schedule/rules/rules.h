@@ -51,6 +51,9 @@ std::vector<BlockName> ApplyCudaThreads(Schedule& schedule, const BlockSite& sit
 // cuda_reduction.cc
 Match<> MatchesCudaReduction(const ScheduleState& state, const BlockSite& site, const Target& target);
 std::vector<BlockName> ApplyCudaReduction(Schedule& schedule, const BlockSite& site, const Target& target);
+// cuda_transpose.cc
+Match<> MatchesCudaTranspose(const ScheduleState& state, const BlockSite& site, const Target& target);
+std::vector<BlockName> ApplyCudaTranspose(Schedule& schedule, const BlockSite& site, const Target& target);
 // elementwise.cc
 Match<> MatchesInline(const ScheduleState& state, const BlockSite& block, const Target& target);
 std::vector<BlockName> ApplyInline(Schedule& schedule, const BlockSite& block, const Target& target);
