@@ -134,8 +134,8 @@ Result<BlockName> RFactor(ScheduleState& state, const LoopVar& loop);
 Status PadEinsum(ScheduleState& state, const BlockName& block, const std::vector<int64_t>& multiples);
 
 // ---- primitives/fuse_einsum.cc
-// Gives a block of one store fewer variables: group after group of the iterations `iters` (positions, each in one group)
-// becomes one variable that counts through them; `sizes` are those of the groups. A part other than 0 is of an iteration
+// Gives a block of one store, or a reduction, fewer variables: group after group of the iterations `iters` (positions, each
+// in one group, of results or of summands) becomes one variable that counts through them; `sizes` are those of the groups. A part other than 0 is of an iteration
 // that two groups have: d is its quotient by d, -d its remainder. The block has its nest to itself, with a loop for each
 // iteration.
 Status FuseIters(ScheduleState& state, const BlockName& block, const std::vector<int64_t>& iters,

@@ -49,22 +49,29 @@ class IterFuser {
 
   Status No(const std::string& what) const { return Refuse(primitive_, Describe(site_), what); }
 
-  // The block has a nest of its own, with a loop for each variable.
+  // The block has a nest of its own, with a loop for each variable; those of one place may have none, and so may loops of
+  // one iteration have no variable.
   Status CheckLoops() const {
     constexpr const char* kChanged = "its loops were changed already; fuse first";
     if (!state_.IsRegular(block_.name) || state_.IsRecomputed(block_.name) || !IsTrue(site_.realize->predicate) ||
-        site_.loops.size() != block_.iter_vars.size() || ScheduleState::BlocksIn(site_.loops.front()).size() != 1) {
+        ScheduleState::BlocksIn(site_.loops.front()).size() != 1) {
       return No(kChanged);
     }
+    size_t bound = 0;
     for (size_t i = 0; i < block_.iter_vars.size(); ++i) {
-      const auto loop = std::find_if(site_.loops.begin(), site_.loops.end(), [&](const For& candidate) {
-        return candidate->var.get() == site_.realize->iter_values[i].get();
-      });
-      if (loop == site_.loops.end() || (*loop)->for_kind != ForKind::kSerial ||
-          !IsConstInt(block_.iter_vars[i]->domain.min, 0)) {
+      const Range& domain = block_.iter_vars[i]->domain;
+      const PrimExpr& value = site_.realize->iter_values[i];
+      const auto loop = std::find_if(site_.loops.begin(), site_.loops.end(),
+                                     [&](const For& candidate) { return candidate->var.get() == value.get(); });
+      if (loop != site_.loops.end() && (*loop)->for_kind == ForKind::kSerial && IsConstInt(domain.min, 0)) {
+        ++bound;
+      } else if (!IsConstInt(domain.extent, 1) || !IsConstInt(value, 0)) {
         return No(kChanged);
       }
     }
+    const auto is_unit = [](const For& loop) { return IsConstInt(loop->extent, 1); };
+    const auto units = static_cast<size_t>(std::ranges::count_if(site_.loops, is_unit));
+    if (site_.loops.size() > bound + units) return No(kChanged);
     return Status();
   }
 
@@ -357,7 +364,7 @@ class EinsumFuser : IterFuser {
   std::vector<Buffer> allocated_;
 };
 
-// Of a block of one store.
+// Of a block of one store, or of one reduction.
 class StoreFuser : IterFuser, StmtMutator {
  public:
   StoreFuser(ScheduleState& state, const BlockSite& site) : IterFuser(kFuseIters, state, site) {}
@@ -367,7 +374,9 @@ class StoreFuser : IterFuser, StmtMutator {
     const auto* store = As<BufferStoreNode>(block_.body);
     const bool is_spatial =
         std::ranges::all_of(block_.iter_vars, [](const IterVar& iter) { return iter->type == IterType::kSpatial; });
-    if (store == nullptr || block_.init || !is_spatial) return No("its body is not one plain store");
+    if (store == nullptr || ((block_.init || !is_spatial) && !MatchReduction(block_))) {
+      return No("its body is no plain store, and no reduction by +, *, min or max");
+    }
     INGOT_RETURN_IF_ERROR(ReadGroups(iters, parts, sizes, std::vector<int64_t>(sizes.size(), 1)));
     BlockNode block(block_.name, {}, {}, {}, nullptr);
     std::vector<std::string> names;
@@ -375,7 +384,7 @@ class StoreFuser : IterFuser, StmtMutator {
     for (const IterVar& iter : block_.iter_vars) of_old_.Bind(iter->var, iter->domain);
     for (const EinsumGroup& group : groups_) {
       const PrimVar var = MakePrimVar("v" + group.Name());
-      block.iter_vars.push_back(Make<IterVarNode>(Range{Int64(0), group.extent}, var, IterType::kSpatial));
+      block.iter_vars.push_back(Make<IterVarNode>(Range{Int64(0), group.extent}, var, group.type));
       of_new_.Bind(var, block.iter_vars.back()->domain);
       names.push_back(group.Name());
       SetDigits(group, var, digits);
@@ -383,6 +392,7 @@ class StoreFuser : IterFuser, StmtMutator {
     }
     for (const auto& [var, value] : values_) new_values_.emplace(var, Substitute(value, digits));
     block.body = Substitute(MutateStmt(block_.body), new_values_);
+    if (block_.init) block.init = Substitute(MutateStmt(block_.init), new_values_);
     state_.Replace(site_.loops.front(), NestOf(std::move(block), names));
     return Status();
   }

@@ -48,6 +48,9 @@ std::vector<BlockName> ApplyCudaRows(Schedule& schedule, const BlockSite& site, 
 // cuda_threads.cc
 Match<> MatchesCudaThreads(const ScheduleState& state, const BlockSite& site, const Target& target);
 std::vector<BlockName> ApplyCudaThreads(Schedule& schedule, const BlockSite& site, const Target& target);
+// cuda_columns.cc
+Match<> MatchesCudaColumns(const ScheduleState& state, const BlockSite& site, const Target& target);
+std::vector<BlockName> ApplyCudaColumns(Schedule& schedule, const BlockSite& site, const Target& target);
 // cuda_reduction.cc
 Match<> MatchesCudaReduction(const ScheduleState& state, const BlockSite& site, const Target& target);
 std::vector<BlockName> ApplyCudaReduction(Schedule& schedule, const BlockSite& site, const Target& target);

@@ -419,11 +419,11 @@ std::vector<Illegal> BlockCases() {
          s.FuseEinsum(s.GetBlock("matmul"), {0, 1, 2}, {0, 0, 0}, {1, 1, 1}, {6, 16, 1});
        },
        "block \"matmul\"", "fuse first"},
-      {"fuse_iters: a reduction", dense, Nothing,
+      {"fuse_iters: results and summands in one", dense, Nothing,
        [](Schedule& s) {
-         s.FuseIters(s.GetBlock("matmul"), {0, 1, 2}, {0, 0, 0}, {2, 1});
+         s.FuseIters(s.GetBlock("matmul"), {0, 1, 2}, {0, 0, 0}, {1, 2});
        },
-       "block \"matmul\"", "not one plain store"},
+       "block \"matmul\"", "a group is of results and of summands"},
       {"fuse_iters: no such iteration", dense, Nothing,
        [](Schedule& s) {
          s.FuseIters(s.GetBlock("relu"), {0, 2}, {0, 0}, {2});

@@ -167,7 +167,7 @@ class RandomPrimitives {
         ++sizes.back();
       }
     }
-    if (site.block().init) return s.FuseEinsum(block, iters, parts, sizes, multiples);
+    if (site.block().init && Below(3) != 0) return s.FuseEinsum(block, iters, parts, sizes, multiples);
     s.FuseIters(block, iters, parts, sizes);
   }
 
