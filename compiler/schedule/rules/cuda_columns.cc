@@ -24,7 +24,8 @@ namespace {
 
 constexpr int64_t kThreadsOfTile = 8 * kCudaWarpThreads;
 constexpr int64_t kBytesOfAccess = 16, kMostLanes = 8;
-// Rows that a thread reads at once; rows of threads whose values one thread joins.
+// Rows that a thread reads at once (more of them, up to twice as many, where that leaves no rest); rows of threads whose
+// values one thread joins.
 constexpr int64_t kRowsAtOnce = 4, kGroupOfRows = 8;
 // Fewer rows are left to a thread for each column.
 constexpr int64_t kLeastRows = 32;
@@ -253,7 +254,11 @@ void BuildColumns(Schedule& s, const BlockName& name, std::vector<BlockName>& ha
   }
   below = FindLoopsBelow(s, share, thread);
   if (!s.status().ok()) return;
-  const LoopRVs parts = s.Split(below.reducing.front(), {kRest, kRowsAtOnce});
+  const auto rows_of_thread = AsConstInt(s.Loop(below.reducing.front()).loop->extent);
+  int64_t at_once = kRowsAtOnce;
+  while (rows_of_thread && at_once < 2 * kRowsAtOnce && *rows_of_thread % at_once != 0) ++at_once;
+  if (rows_of_thread && *rows_of_thread % at_once != 0) at_once = kRowsAtOnce;
+  const LoopRVs parts = s.Split(below.reducing.front(), {kRest, at_once});
   nest = {parts[0], parts[1]};
   nest.insert(nest.end(), below.spatial.begin(), below.spatial.end());
   s.Reorder(nest);

@@ -23,9 +23,9 @@ namespace {
 
 constexpr int64_t kThreadsOfTile = 8 * kCudaWarpThreads;
 constexpr int64_t kBytesOfAccess = 4;
-// The side of a tile, and that of one where few of the larger ones would leave a GPU idle; what tiles of longer elements
-// and several inputs have together at most.
-constexpr int64_t kSide = 64, kSmallSide = 32, kTilesThatFill = 256;
+// The side of a tile, of one of bytes, and of one where few of the larger ones would leave a GPU idle; what tiles of longer
+// elements and several inputs have together at most.
+constexpr int64_t kSide = 64, kSideOfBytes = 128, kSmallSide = 32, kTilesThatFill = 256;
 constexpr int64_t kMostTileBytes = 20 << 10, kMostSharedBytes = 44 << 10;
 // Shorter runs are left to a thread for each element, unless they lie beside the other one in memory; and so is what is
 // too little for a block of threads.
@@ -127,7 +127,7 @@ void ChooseTiles(const BlockSite& site, Tiles& tiles) {
     others = std::min(others, kUnknownLength);
   }
   const int64_t length_x = LengthOf(site, x), length_y = LengthOf(site, y);
-  int64_t elements = kSide * kSide, side = kSide;
+  int64_t side = widest == 1 ? kSideOfBytes : kSide, elements = side * side;
   const auto num_tiles = [&] { return others * ((length_x + side - 1) / side) * ((length_y + side - 1) / side); };
   if (std::min(length_x, length_y) > kSmallSide && num_tiles() < kTilesThatFill) side = kSmallSide;
   elements = side * side;
