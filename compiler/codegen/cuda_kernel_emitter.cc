@@ -64,6 +64,7 @@ llvm::Function* CudaKernelEmitter::AddKernel() {
   }
   types.insert(types.end(), ints_.size(), b.getInt64Ty());
   types.insert(types.end(), 2, pointer);  // workspace, failure
+  if (launch_.round) types.push_back(b.getInt64Ty());
   llvm::Function* kernel = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), types, false),
                                                   llvm::GlobalValue::ExternalLinkage, symbol_, function_.module());
   kernel->setCallingConv(llvm::CallingConv::PTX_Kernel);
@@ -101,7 +102,15 @@ void CudaKernelEmitter::BindArguments(llvm::Function* kernel) {
     exprs_.BindWord(*var, kernel->getArg(index++));
   }
   kernel->getArg(index++)->setName("workspace");
-  kernel->getArg(index)->setName("failure");
+  kernel->getArg(index++)->setName("failure");
+  if (!launch_.round) return;
+  kernel->getArg(index)->setName("round");
+  exprs_.BindWord(*launch_.round, kernel->getArg(index));
+}
+
+llvm::Argument* CudaKernelEmitter::LastArgument(unsigned place) {
+  const unsigned behind = launch_.round ? 1 : 0;
+  return function_.function()->getArg(static_cast<unsigned>(function_.function()->arg_size()) - behind - place);
 }
 
 void CudaKernelEmitter::EmitIndependentLoop(const ir::ForNode& loop) {
@@ -248,14 +257,12 @@ llvm::Value* CudaKernelEmitter::ReduceInWarp(ir::BinaryOp op, DataType dtype, ll
   return value;
 }
 
-llvm::Value* CudaKernelEmitter::LoadWorkspace() {
-  return function_.function()->getArg(static_cast<unsigned>(function_.function()->arg_size() - 2));
-}
+llvm::Value* CudaKernelEmitter::LoadWorkspace() { return LastArgument(2); }
 
 void CudaKernelEmitter::FailIf(llvm::Value* condition, int32_t code, llvm::Value* a, llvm::Value* b_value) {
   llvm::IRBuilderBase& b = function_.instructions();
   llvm::BasicBlock* next = function_.EnterUnlikely(condition, "fail", "checked");
-  llvm::Value* record = function_.function()->getArg(static_cast<unsigned>(function_.function()->arg_size() - 1));
+  llvm::Value* record = LastArgument(1);
   llvm::Value* exchanged =
       b.CreateAtomicCmpXchg(record, b.getInt32(0), b.getInt32(static_cast<uint32_t>(code)), llvm::MaybeAlign(8),
                             llvm::AtomicOrdering::Monotonic, llvm::AtomicOrdering::Monotonic);

@@ -4,7 +4,7 @@
 // The function's parameters are the kernel interface on CUDA, one word of 8 bytes each: a pointer to global memory per
 // buffer parameter of the function, in their order; the integer arguments (KernelIntArguments), each in the low bytes
 // of its word; the workspace; the failure, a record in global memory of int32 code, padding to 8 bytes, int64 a and
-// int64 b, which the caller sets to 0. Of several failing threads one stores what it has to say; the others end.
+// int64 b, which the caller sets to 0; the round's number, of a launch that runs in rounds. Of several failing threads one stores what it has to say; the others end.
 #pragma once
 
 #include <llvm/IR/Instructions.h>
@@ -49,6 +49,8 @@ class CudaKernelEmitter final : private TargetStatements, private KernelRuntime 
   llvm::Function* AddKernel();
   void LimitThreads(llvm::Function* kernel);
   void BindArguments(llvm::Function* kernel);
+  // From the end, 1: the failure.
+  llvm::Argument* LastArgument(unsigned place);
   void BindThread(const ir::ForNode& loop);
   void EmitBarrier();
   // cuda_pipeline.cc

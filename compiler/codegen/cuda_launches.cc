@@ -324,6 +324,8 @@ class Splitter {
       };
       Around(under(guard->condition), guard->then_case);
       if (guard->else_case) Around(under(Not(guard->condition)), guard->else_case);
+    } else if (const auto* loop = As<ForNode>(stmt); loop != nullptr && loop->for_kind == ForKind::kSerial) {
+      SplitRounds(*loop);
     } else {
       AddLaunch(stmt);
     }
@@ -336,6 +338,18 @@ class Splitter {
     around_.push_back(std::move(wrapper));
     Split(body);
     around_.pop_back();
+  }
+  void SplitRounds(const ForNode& loop) {
+    if (rounds_ != nullptr) {
+      error = "a loop of launches stands inside of another one";
+    } else if (ReadsMemory(loop.extent) || !IsConstInt(loop.min, 0)) {
+      error = "how often its launches run depends on elements";
+    }
+    if (!error.empty()) return;
+    rounds_ = &loop;
+    number_in_round_ = 0;
+    Split(loop.body);
+    rounds_ = nullptr;
   }
   void CheckHost(const PrimExpr& condition) {
     if (ReadsMemory(condition) && error.empty()) error = "a condition around its threads depends on elements";
@@ -358,6 +372,12 @@ class Splitter {
       finder.Find(nest, /*is_last=*/true);
       launch.waits = std::move(finder.waits);
     }
+    if (rounds_ != nullptr) {
+      launch.round = rounds_->var;
+      launch.rounds = rounds_->extent;
+      launch.number_in_round = number_in_round_++;
+      if (number_in_round_ > kMostLaunchesOfRound) error = "a loop has many launches";
+    }
     for (PrimExpr& extent : launch.extents) extent = extent ? extent : Int64(1);
     error = SizeError(launch.extents);
     if (!error.empty()) return;
@@ -367,6 +387,8 @@ class Splitter {
   }
 
   std::vector<Wrapper> around_;  // from the outside to the inside
+  const ForNode* rounds_ = nullptr;
+  int64_t number_in_round_ = 0;
 };
 
 }  // namespace

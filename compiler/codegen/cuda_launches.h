@@ -3,7 +3,8 @@
 // generation.
 //
 // Around the nests stand allocations of workspace, Seqs, and Ifs and Asserts over the integer arguments alone, which
-// every launch inside of them repeats. In a nest every store to memory that threads share is inside of all its thread
+// every launch inside of them repeats, and serial loops over such arguments, one around a nest at most: the launches inside
+// run in every round, one after the other. In a nest every store to memory that threads share is inside of all its thread
 // axes of more than one iteration, or every thread would run it; the extents are over the integer arguments.
 //
 // Where a nest has several loops over the threads of a block, or such a loop in a serial one, what the threads wrote in
@@ -29,10 +30,18 @@ namespace ingot::codegen {
 inline constexpr std::array<std::string_view, 6> kThreadAxes = {"blockIdx.x",  "blockIdx.y",  "blockIdx.z",
                                                                 "threadIdx.x", "threadIdx.y", "threadIdx.z"};
 
+// Of one loop of rounds.
+inline constexpr int64_t kMostLaunchesOfRound = 64;
+
 struct CudaLaunch {
   ir::Stmt body;                                         // one nest, and what stands around it
   std::array<ir::PrimExpr, kThreadAxes.size()> extents;  // 1 where the nest does not have the axis
   bool has_barriers = false;                             // several outermost loops over threads of a block, or repeated
+  // Of a launch in a loop of rounds: its variable, which the body mentions, how often it runs, and the launch's number among
+  // those of the loop. Null: it runs once.
+  ir::PrimVar round;
+  ir::PrimExpr rounds;
+  int64_t number_in_round = 0;
   // The variables of those behind which all threads of the block wait for each other.
   std::unordered_set<const ir::PrimVarNode*> waits;
 };

@@ -52,7 +52,10 @@ Result<PtxKernel> EmitKernel(const KernelSource& source, const Target& target, l
     if (module.getFunction(entries.back()) != nullptr) {
       return Status(StatusCode::kInvalidArgument, "two entries are named \"" + entries.back() + "\"");
     }
-    PtxLaunch made{entries.back(), {}, {}, 0};
+    PtxLaunch made{entries.back(), {}, {}, 0, {}, launch.number_in_round};
+    if (launch.round) {
+      INGOT_ASSIGN_OR_RETURN(made.rounds, LowerToDimCode(launch.rounds, ints));
+    }
     INGOT_ASSIGN_OR_RETURN(made.grid, SizesOf(launch, 0, ints));
     INGOT_ASSIGN_OR_RETURN(made.block, SizesOf(launch, 3, ints));
     // Every launch repeats all allocations, so each has the same workspace.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,6 +21,10 @@ struct PtxLaunch {
   std::string entry;
   std::array<DimCode, 3> grid, block;
   int64_t shared_bytes = 0;  // of a block, besides the variables that the code has there
+  // A launch that runs in rounds has the round's number as a further argument behind the others. Launches of one loop follow
+  // each other, with the same rounds; the first one has the number 0.
+  std::optional<DimCode> rounds;
+  int64_t number_in_round = 0;
 };
 struct PtxKernel {
   std::string name;

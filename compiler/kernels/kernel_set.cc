@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "compiler/codegen/cubin.h"
+#include "compiler/codegen/cuda_launches.h"
 #include "compiler/codegen/ptx.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/kernels/kernel_cache.h"
@@ -99,6 +100,10 @@ void AddCudaImage(const codegen::PtxImage& image, vm::KernelImage stored, Kernel
         record.sizes.insert(record.sizes.end(), sizes.begin(), sizes.end());
       }
       record.sizes.push_back(DimCode(launch.shared_bytes));
+      if (launch.rounds) {
+        const DimCode rounds = DimCode::Binary(DimOp::kMul, *launch.rounds, DimCode(codegen::kMostLaunchesOfRound));
+        record.sizes.push_back(DimCode::Binary(DimOp::kAdd, rounds, DimCode(launch.number_in_round)));
+      }
       kernel.launches.push_back(std::move(record));
     }
     kernel.variants.push_back({number, 0, "", 0});

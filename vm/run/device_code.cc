@@ -50,6 +50,17 @@ class LoadedDeviceCode final : public DeviceCode {
   };
 
   Status LoadKernel(const Kernel& kernel, LoadedLaunches& loaded);
+  // A launch that runs in rounds has one size more: their count times kMostLaunchesOfRound, plus its number among the launches
+  // of the loop, which follow each other. Its kernel gets the round's number behind its other words.
+  static constexpr int64_t kMostLaunchesOfRound = 64;
+  struct Rounds {
+    std::optional<int64_t> count;
+    int64_t number = 0;
+  };
+  static Result<Rounds> RoundsOf(const LoadedLaunches::value_type& loaded, std::span<const int64_t> ints);
+  // With the words as they are.
+  Status LaunchOne(const Kernel& kernel, const LoadedLaunches::value_type& loaded, std::span<void* const> buffers,
+                   std::span<const int64_t> ints);
   struct Chosen {
     uint32_t variant;
     DeviceImage* image;
@@ -166,19 +177,51 @@ Status LoadedDeviceCode::Launch(const Kernel& kernel, std::span<void* const> buf
   words_.assign(ints.begin(), ints.end());
   words_.push_back(on.workspace ? address(on.workspace->data()) : 0);
   words_.push_back(address(on.failure->data()));
-  for (const auto& [launch, handle] : launches_[static_cast<size_t>(&kernel - program_.kernels.data())]) {
-    LaunchConfig config;
-    for (size_t axis = 0; axis < 3; ++axis) {
-      INGOT_ASSIGN_OR_RETURN(config.grid[axis], launch->sizes[axis].Evaluate(ints));
-      INGOT_ASSIGN_OR_RETURN(config.block[axis], launch->sizes[3 + axis].Evaluate(ints));
+  const LoadedLaunches& launches = launches_[static_cast<size_t>(&kernel - program_.kernels.data())];
+  for (size_t first = 0, end = 0; first < launches.size(); first = end) {
+    INGOT_ASSIGN_OR_RETURN(const Rounds rounds, RoundsOf(launches[first], ints));
+    for (end = first + 1; end < launches.size() && rounds.count; ++end) {
+      INGOT_ASSIGN_OR_RETURN(const Rounds next, RoundsOf(launches[end], ints));
+      if (!next.count || next.number == 0) break;
     }
-    INGOT_ASSIGN_OR_RETURN(config.shared_bytes, launch->sizes[6].Evaluate(ints));
-    if (std::ranges::find(config.grid, 0) != std::end(config.grid)) continue;
-    on.is_busy = true;
-    INGOT_RETURN_IF_ERROR(devices_.device(kernel.device).LaunchKernel(handle, config, buffers, words_, {}));
-    if ((kernel.effects & kEffectMayFail) != 0) INGOT_RETURN_IF_ERROR(ReadFailure(kernel));
+    if (!rounds.count) {
+      INGOT_RETURN_IF_ERROR(LaunchOne(kernel, launches[first], buffers, ints));
+      continue;
+    }
+    words_.push_back(0);
+    for (int64_t round = 0; round < *rounds.count; ++round) {
+      words_.back() = round;
+      for (size_t i = first; i < end; ++i) {
+        INGOT_RETURN_IF_ERROR(LaunchOne(kernel, launches[i], buffers, ints));
+      }
+    }
+    words_.pop_back();
   }
   return Status();
+}
+
+Result<LoadedDeviceCode::Rounds> LoadedDeviceCode::RoundsOf(const LoadedLaunches::value_type& loaded,
+                                                            std::span<const int64_t> ints) {
+  const std::vector<DimCode>& sizes = loaded.first->sizes;
+  if (sizes.size() == kNumLaunchSizes) return Rounds{};
+  INGOT_ASSIGN_OR_RETURN(const int64_t both, sizes.back().Evaluate(ints));
+  return Rounds{both / kMostLaunchesOfRound, both % kMostLaunchesOfRound};
+}
+
+Status LoadedDeviceCode::LaunchOne(const Kernel& kernel, const LoadedLaunches::value_type& loaded,
+                                   std::span<void* const> buffers, std::span<const int64_t> ints) {
+  OnDevice& on = on_[kernel.device];
+  const auto& [launch, handle] = loaded;
+  LaunchConfig config;
+  for (size_t axis = 0; axis < 3; ++axis) {
+    INGOT_ASSIGN_OR_RETURN(config.grid[axis], launch->sizes[axis].Evaluate(ints));
+    INGOT_ASSIGN_OR_RETURN(config.block[axis], launch->sizes[3 + axis].Evaluate(ints));
+  }
+  INGOT_ASSIGN_OR_RETURN(config.shared_bytes, launch->sizes[6].Evaluate(ints));
+  if (std::ranges::find(config.grid, 0) != std::end(config.grid)) return Status();
+  on.is_busy = true;
+  INGOT_RETURN_IF_ERROR(devices_.device(kernel.device).LaunchKernel(handle, config, buffers, words_, {}));
+  return (kernel.effects & kEffectMayFail) != 0 ? ReadFailure(kernel) : Status();
 }
 
 Status LoadedDeviceCode::Wait() {

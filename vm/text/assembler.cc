@@ -309,8 +309,15 @@ class Assembler {
       if (in_.ok() && list.size() != 3) in_.FailAt(at, "expected three sizes");
       launch.sizes.insert(launch.sizes.end(), list.begin(), list.end());
     }
+    std::vector<DimCode> rounds;
+    if (in_.Take("rounds")) {
+      const size_t at = in_.position();
+      rounds = types_.ParseDimList(names);
+      if (in_.ok() && rounds.size() != 1) in_.FailAt(at, "expected one size");
+    }
     in_.Expect("shared");
     launch.sizes.push_back(types_.ParseDim("", names));
+    launch.sizes.insert(launch.sizes.end(), rounds.begin(), rounds.end());
     if (!in_.ok()) return;
     kernel.launches.push_back(std::move(launch));
   }

@@ -279,8 +279,10 @@ class Printer {
         const auto begin = launch.sizes.begin() + static_cast<std::ptrdiff_t>(first);
         return JoinDims({begin, begin + 3}, names);
       };
+      const std::string rounds =
+          launch.sizes.size() > kNumLaunchSizes ? " rounds " + JoinDims({launch.sizes.back()}, names) : "";
       Line("  launch variant " + std::to_string(launch.variant) + " entry " + Quote(launch.entry) + " grid " +
-           sizes(0) + " block " + sizes(3) + " shared " + launch.sizes[6].ToString(names));
+           sizes(0) + " block " + sizes(3) + rounds + " shared " + launch.sizes[6].ToString(names));
     }
     for (const KernelVariant& variant : kernel.variants) {
       Line("  variant image " + std::to_string(variant.image) + " offset " + Hex(variant.offset) + " entry " +

@@ -311,7 +311,8 @@ class Verifier {
     for (const KernelVariant& variant : kernel.variants) INGOT_RETURN_UNLESS_PASSED(VerifyVariant(kernel, variant));
     for (const LaunchRecord& launch : kernel.launches) {
       const bool is_of_device = launch.variant < kernel.variants.size() && !IsOnHost(kernel.device);
-      if (!is_of_device || launch.sizes.size() != kNumLaunchSizes) {
+      const size_t sizes = launch.sizes.size();
+      if (!is_of_device || (sizes != kNumLaunchSizes && sizes != kNumLaunchSizes + 1)) {
         return Fail(Check::kKernelVariants, "a launch of no variant, or without its sizes");
       }
     }

@@ -9,7 +9,7 @@
 // Within a block, loops of independent iterations are spread over the threads, one thread does any other statement, and
 // the loops, conditions and allocations around these are run by all threads alike. There, several loops over threadIdx.x
 // follow each other, inside of serial loops too: code generation has the threads wait for each other behind each
-// (codegen/cuda_launches). What a condition or an extent around such loops reads, the part does not write. Parts of one
+// (codegen/cuda_launches). A serial loop around nests that were bound to blocks stays around their launches. What a condition or an extent around such loops reads, the part does not write. Parts of one
 // block that follow each other become one. In a nest of which a schedule bound some statements to the threads of a block,
 // one thread does the others, but reductions of what they have (cross_threads).
 #include <algorithm>
@@ -407,12 +407,31 @@ class Binder {
       return Make<IfStmtNode>(guard->condition, Bind(guard->then_case),
                               guard->else_case ? Bind(guard->else_case) : guard->else_case);
     }
+    if (const auto* loop = As<ForNode>(stmt); loop != nullptr && IsOfRounds(*loop)) {
+      ForNode copy = *loop;
+      copy.body = Bind(loop->body);
+      return Make<ForNode>(std::move(copy));
+    }
     if (IsBound(stmt)) return OneThreadFiller().Fill(stmt);
     if (Stmt grid = OverGrid(stmt)) return grid;
     return OverOneBlock(stmt);
   }
 
  private:
+  // Whether it is a serial loop around nests that were bound to blocks: it stays around their launches.
+  static bool IsOfRounds(const ForNode& loop) {
+    struct Finder : StmtVisitor {
+      bool has_blocks = false;
+      using StmtVisitor::Visit;
+      void Visit(const ForNode& inner) override {
+        has_blocks |= inner.thread_tag.starts_with("blockIdx");
+        StmtVisitor::Visit(inner);
+      }
+    } finder;
+    if (loop.for_kind != ForKind::kSerial || ReadsMemory(loop.extent)) return false;
+    finder.VisitStmt(loop.body);
+    return finder.has_blocks;
+  }
   // Whether a schedule bound it, or it does nothing.
   static bool IsBound(const Stmt& stmt) {
     StoreFinder finder;

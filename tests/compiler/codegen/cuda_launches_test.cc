@@ -153,6 +153,38 @@ TEST_CASE("blocks do not wait for each other, and what threads store is read by 
   CHECK(why(reads) == "\"out\" is stored to in loops of threads and read outside of them");
 }
 
+TEST_CASE("serial loops around launches are rounds of them") {
+  const ir::Buffer out = ir::MakeBuffer("out", kF32, {Int64(4), Int64(32)});
+  const auto loop = [](const char* name, PrimExpr extent, const std::function<Stmt(const PrimExpr&)>& body) {
+    const ir::PrimVar var = ir::MakePrimVar(name);
+    return Stmt(ir::Make<ir::ForNode>(var, Int64(0), std::move(extent), ir::ForKind::kSerial, body(var)));
+  };
+  const auto nest = [&](const PrimExpr& value) {
+    return Threads("blockIdx.x", 4, [&](const PrimExpr& b) {
+      return Threads("threadIdx.x", 32, [&](const PrimExpr& t) { return Store(out, ir::Cast(kF32, value), {b, t}); });
+    });
+  };
+  const auto two = [&](const PrimExpr& s) { return ir::MakeSeq({nest(s), nest(s + 1)}); };
+  const Result<std::vector<CudaLaunch>> launches =
+      LaunchesOf(Function({out}, ir::MakeSeq({nest(Int64(1)), loop("s", Int64(7), two), loop("s", Int64(7), two)})));
+  REQUIRE_MESSAGE(launches.ok(), launches.status().message());
+  REQUIRE(launches->size() == 5);
+  CHECK(!(*launches)[0].round);
+  for (const size_t i : {1, 2, 3, 4}) {
+    const CudaLaunch& launch = (*launches)[i];
+    CHECK(ir::IsConstInt(launch.rounds, 7));
+    CHECK(launch.number_in_round == static_cast<int64_t>(i - 1) % 2);
+  }
+  CHECK((*launches)[1].round.same_as((*launches)[2].round));
+  CHECK(!(*launches)[2].round.same_as((*launches)[3].round));
+  const auto why = [&](const Stmt& body) { return std::string(LaunchesOf(Function({out}, body)).status().message()); };
+  CHECK(why(loop("s", Int64(7), [&](const PrimExpr&) {
+          return loop("r", Int64(2), two);
+        })).find("inside of another one") != std::string::npos);
+  CHECK(why(loop("s", ir::Cast(DataType::Int(64), Load(out, {Int64(0), Int64(0)})), two)).find("depends on elements") !=
+        std::string::npos);
+}
+
 TEST_CASE("a nest of more threads than a device launches is no launch") {
   const auto launches = [](const char* axis, int64_t extent, const char* other, int64_t other_extent) {
     const ir::Buffer out = ir::MakeBuffer("out", kF32, {Int64(extent), Int64(other_extent)});

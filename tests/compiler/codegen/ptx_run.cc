@@ -72,16 +72,32 @@ Result<ptx::LaunchCounts> RunImage(const KernelSource& source, const PtxImage& i
   INGOT_ASSIGN_OR_RETURN(const uint64_t failure, allocate(sizeof no_failure));
   INGOT_RETURN_IF_ERROR(machine.Write(failure, no_failure.data(), sizeof no_failure));
   words.Add(workspace).Add(failure);
-  for (const PtxLaunch& launch : image.kernels[0].launches) {
+  const auto launch_one = [&](const PtxLaunch& launch, const ptx::Arguments& arguments_of_one) -> Status {
     INGOT_ASSIGN_OR_RETURN(const ptx::LaunchConfig config, ConfigOf(launch, ints));
-    if (std::ranges::find(config.grid, 0) != std::end(config.grid)) continue;
+    if (std::ranges::find(config.grid, 0) != std::end(config.grid)) return Status();
     INGOT_ASSIGN_OR_RETURN(const ptx::LaunchCounts counts,
-                           machine.Launch(module, launch.entry, config, words, kMostSharedBytes));
+                           machine.Launch(module, launch.entry, config, arguments_of_one, kMostSharedBytes));
     all.warp_instructions += counts.warp_instructions;
     all.global_requests += counts.global_requests;
     all.global_sectors += counts.global_sectors;
     all.shared_requests += counts.shared_requests;
     all.shared_wavefronts += counts.shared_wavefronts;
+    return Status();
+  };
+  const std::vector<PtxLaunch>& launches = image.kernels[0].launches;
+  for (size_t first = 0, end = 0; first < launches.size(); first = end) {
+    end = first + 1;
+    if (!launches[first].rounds) {
+      INGOT_RETURN_IF_ERROR(launch_one(launches[first], words));
+      continue;
+    }
+    while (end < launches.size() && launches[end].rounds && launches[end].number_in_round > 0) ++end;
+    INGOT_ASSIGN_OR_RETURN(const int64_t rounds, launches[first].rounds->Evaluate(ints));
+    for (int64_t round = 0; round < rounds; ++round) {
+      ptx::Arguments of_round = words;
+      of_round.Add(round);
+      for (size_t i = first; i < end; ++i) INGOT_RETURN_IF_ERROR(launch_one(launches[i], of_round));
+    }
   }
   std::array<int64_t, 3> failed{};
   INGOT_RETURN_IF_ERROR(machine.Read(failed.data(), failure, sizeof failed));
