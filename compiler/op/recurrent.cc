@@ -399,12 +399,13 @@ Result<std::vector<ReferenceTensor>> Reference(const ir::Call& call, std::span<c
 }
 
 template <Cell cell>
-Result<ir::PrimFunc> BuildScan(const ir::Call& call, const Target&) {
+Result<ir::PrimFunc> BuildScan(const ir::Call& call, const Target& target) {
   INGOT_ASSIGN_OR_RETURN(const Recurrence r, ReadRecurrence(call, cell));
-  return BuildFromStatements(
-      call,
-      [&](const TeArgs&, const Buffers& inputs, const Buffers& outputs) { return topi::Scan(r, inputs, outputs); },
-      {"y", "y_h", "y_c"});
+  return BuildFromStatements(call,
+                             [&](const TeArgs&, const Buffers& inputs, const Buffers& outputs) {
+                               return topi::Scan(r, inputs, outputs, target);
+                             },
+                             {"y", "y_h", "y_c"});
 }
 
 // Two operations for each weight, step and sequence.

@@ -8,6 +8,8 @@
 // enough of them: a sum waits for its last addition, so a processor needs several sums at a time. The last group may
 // overlap the one before, whose results it computes again; a cell whose state changes in place has groups of one panel.
 // The weights of a panel are read in order, once per step and pair of sequences (of known equal lengths, else for each).
+// On CUDA, the loop over steps stays around launches, one for each round over the panels; a block of threads has a panel of a
+// few sequences, whose products its threads share by parts of the previous state.
 // A GRU that resets before the product takes two rounds over the panels. Where the recurrence is of bytes, each step
 // begins with h as bytes, and acc are integers, which the input's part is added to when they are floats again.
 #include "compiler/op/topi/recurrent.h"
@@ -18,6 +20,8 @@
 #include <numeric>
 
 #include "compiler/op/topi/byte_products.h"
+#include "compiler/op/topi/recurrent_build.h"
+#include "compiler/target/cuda.h"
 
 namespace ingot::op::topi {
 
@@ -31,62 +35,13 @@ constexpr int64_t kAccumulatorBytes = 256;           // sums at a time that keep
 constexpr int64_t kMostAccumulatorBytes = 384;       // sums that fit in registers
 constexpr int64_t kScale = 0, kZeroPoint = 1;        // places in the range of a state of bytes
 
-using BodyFn = std::function<Stmt(const PrimExpr& index)>;
-
-Stmt LoopOver(const char* name, PrimExpr extent, ForKind kind, const BodyFn& body) {
-  PrimVar var = MakePrimVar(name);
-  Stmt inside = body(var);
-  return Make<ForNode>(std::move(var), Int64(0), std::move(extent), kind, std::move(inside));
-}
-Stmt SerialLoop(const char* name, PrimExpr extent, const BodyFn& body) {
-  return LoopOver(name, std::move(extent), ForKind::kSerial, body);
-}
-Stmt UnrolledLoop(const char* name, int64_t extent, const BodyFn& body) {
-  return LoopOver(name, Int64(extent), ForKind::kUnrolled, body);
-}
-PrimExpr LoadAt(const Buffer& buffer, std::vector<PrimExpr> indices) {
-  return Make<BufferLoadNode>(buffer, std::move(indices));
-}
-Stmt StoreAt(const Buffer& buffer, std::vector<PrimExpr> indices, PrimExpr value) {
-  return Make<BufferStoreNode>(buffer, ir::Cast(buffer->dtype, std::move(value)), std::move(indices));
-}
-PrimExpr Call(Intrinsic op, PrimExpr x) { return CallIntrinsic(op, {std::move(x)}); }
-
-PrimExpr Apply(const ActivationFunction& f, const PrimExpr& x) {
-  const auto number = [&](double value) { return MakeConst(x->dtype, value); };
-  const PrimExpr zero = number(0), one = number(1);
-  switch (f.kind) {
-    case Activation::kRelu:
-      return Max(x, zero);
-    case Activation::kTanh:
-      return Call(Intrinsic::kTanh, x);
-    case Activation::kSigmoid:
-      return Call(Intrinsic::kSigmoid, x);
-    case Activation::kAffine:
-      return number(f.alpha) * x + number(f.beta);
-    case Activation::kLeakyRelu:
-      return Select(x < zero, number(f.alpha) * x, x);
-    case Activation::kThresholdedRelu:
-      return Select(x > number(f.alpha), x, zero);
-    case Activation::kScaledTanh:
-      return number(f.alpha) * Call(Intrinsic::kTanh, number(f.beta) * x);
-    case Activation::kHardSigmoid:
-      return Min(Max(number(f.alpha) * x + number(f.beta), zero), one);
-    case Activation::kElu:
-      return Select(x < zero, number(f.alpha) * (Call(Intrinsic::kExp, x) - one), x);
-    case Activation::kSoftsign:
-      return x / (one + Call(Intrinsic::kFabs, x));
-    case Activation::kSoftplus:  // without overflow
-      return Max(x, zero) + Call(Intrinsic::kLog1p, Call(Intrinsic::kExp, zero - Call(Intrinsic::kFabs, x)));
-  }
-  INGOT_UNREACHABLE();
-}
-
 // The scan of one direction. Buffers of the state have whole panels, [B, P * L].
 class DirectionScan {
  public:
-  DirectionScan(const Recurrence& r, const Buffers& inputs, const Buffers& outputs, int64_t direction)
+  // `by_blocks`: for CUDA.
+  DirectionScan(const Recurrence& r, const Buffers& inputs, const Buffers& outputs, int64_t direction, bool by_blocks)
       : r_(r),
+        by_blocks_(by_blocks),
         direction_(direction),
         gates_(inputs[0]),
         recurrence_(inputs[1]),
@@ -102,6 +57,10 @@ class DirectionScan {
     const auto state = [&](const char* name) { return MakeBuffer(name, dtype_, {batch_, Int64(Padded())}); };
     h_ = state("h");
     next_ = state("next");
+    if (by_blocks_) {  // steps take turns in reading from one half and writing to the other
+      h_ = MakeBuffer("h", dtype_, {batch_ * 2, Int64(Padded())});
+      next_ = h_;
+    }
     if (r.cell == Cell::kLstm) c_ = state("c");
     if (ResetsFirst()) {
       update_ = state("update");
@@ -117,11 +76,13 @@ class DirectionScan {
     std::vector<Stmt> body;
     body.push_back(Start(h_, initial_h_));
     if (c_) body.push_back(Start(c_, initial_c_));
-    body.push_back(SerialLoop("s", steps_, [&](const PrimExpr& s) { return Step(s); }));
+    body.push_back(SerialLoop("s", steps_, [&](const PrimExpr& s) { return by_blocks_ ? StepByBlocks(s) : Step(s); }));
+    step_ = steps_;
     const PrimExpr d = Int64(direction_);
     const auto last = [&](const Buffer& from, const Buffer& to) {
       return SerialLoop("b", batch_, [&](const PrimExpr& b) {
-        Stmt taken = Row([&](const PrimExpr& j) { return StoreAt(to, {d, b, j}, LoadAt(from, {b, j})); });
+        const PrimExpr row = from.same_as(h_) ? RowOfState(b) : b;
+        Stmt taken = Row([&](const PrimExpr& j) { return StoreAt(to, {d, b, j}, LoadAt(from, {row, j})); });
         if (!lengths_) return taken;
         Stmt nothing = Row([&](const PrimExpr& j) { return StoreAt(to, {d, b, j}, MakeConst(to->dtype, 0)); });
         return Stmt(Make<IfStmtNode>(Int64(0) < LengthOf(b), std::move(taken), std::move(nothing)));
@@ -130,7 +91,7 @@ class DirectionScan {
     body.push_back(last(h_, outputs_[1]));
     if (c_) body.push_back(last(c_, outputs_[2]));
     Stmt scan = MakeSeq(std::move(body));
-    for (const Buffer& buffer : {h_, next_, c_, update_, reset_, bytes_, range_}) {
+    for (const Buffer& buffer : {h_, by_blocks_ ? Buffer() : next_, c_, update_, reset_, bytes_, range_}) {
       if (buffer) scan = Make<AllocateNode>(buffer, std::move(scan));
     }
     return scan;
@@ -155,7 +116,14 @@ class DirectionScan {
     }
     return MakeSeq(std::move(parts));
   }
-  Stmt Lanes(const BodyFn& element) const { return LoopOver("l", Int64(r_.lanes), ForKind::kVectorized, element); }
+  // For a lane: all of them in a vector, or that of the thread.
+  Stmt Lanes(const BodyFn& element) const {
+    return lane_ ? element(lane_) : LoopOver("l", Int64(r_.lanes), ForKind::kVectorized, element);
+  }
+
+  // The rows of the state before the step and behind it.
+  PrimExpr RowOfState(const PrimExpr& b) const { return by_blocks_ ? b + FloorMod(step_, Int64(2)) * batch_ : b; }
+  PrimExpr RowOfNext(const PrimExpr& b) const { return by_blocks_ ? b + FloorMod(step_ + 1, Int64(2)) * batch_ : b; }
 
   // The state before the first step; lanes that fill up the last panel are 0.
   Stmt Start(const Buffer& state, const Buffer& initial) const {
@@ -266,6 +234,22 @@ class DirectionScan {
       return Guarded(s, b, MakeSeq(std::move(taken)), std::move(padding));
     }));
     return MakeSeq(std::move(rounds));
+  }
+
+  // The step as launches (StepByBlocks): in each, a block of threads has a panel of `sequences` sequences. Its threads are
+  // parts of the previous state's units times gates and lanes; they add up products, then the parts are joined, then a thread
+  // has a unit.
+  Stmt StepByBlocks(const PrimExpr& s) {
+    step_ = s;
+    std::vector<Stmt> launches;
+    if (ResetsFirst()) {
+      launches.push_back(Blocks(0, 2, h_, false, [&](Tile& tile, const Place& at) { ResetGates(tile, at.p, at.b); }));
+      launches.push_back(Blocks(2, 1, reset_, true, [&](Tile& tile, const Place& at) { Candidate(tile, at.p, at.b); }));
+    } else {
+      launches.push_back(
+          Blocks(0, r_.gates, h_, true, [&](Tile& tile, const Place& at) { Formulas(tile, at.t, at.p, at.b); }));
+    }
+    return MakeSeq(std::move(launches));
   }
 
   struct Place {
@@ -394,6 +378,107 @@ class DirectionScan {
     return Make<AllocateNode>(sums, MakeSeq(std::move(parts)));
   }
 
+  // A launch for gates [first, first + count) of all panels and sequences: products with `state`, then finish, then, of the
+  // last launch of a step, what follows of the new state.
+  Stmt Blocks(int64_t first, int64_t count, const Buffer& state, bool is_last, const FinishFn& finish) {
+    constexpr int64_t kMostSequences = 8, kMostSharedBytes = 32 << 10, kLeastUnits = 8;
+    const int64_t columns = count * r_.lanes, bytes = dtype_.bits / 8;
+    int64_t parts = 1;
+    while (parts * 2 * columns <= kCudaMaxBlockThreads && parts * 2 * kLeastUnits <= r_.hidden) parts *= 2;
+    const int64_t threads = parts * columns, num_sequences = lengths_ ? 1 : AsConstInt(batch_).value_or(1);
+    int64_t sequences = kMostSequences;
+    while (num_sequences % sequences != 0 || threads * sequences * bytes > kMostSharedBytes) sequences /= 2;
+    const Buffer shares = MakeBuffer("shares", dtype_, {Int64(parts * sequences), Int64(columns)}, "shared");
+    const Buffer sums = MakeBuffer("sums", dtype_, {Int64(sequences * count), Int64(r_.lanes)}, "shared");
+    const auto over_threads = [&](const BodyFn& body) { return ThreadLoop("threadIdx.x", Int64(threads), body); };
+    // For `many` elements.
+    const auto spread = [&](int64_t many, const BodyFn& body) {
+      return over_threads([&](const PrimExpr& t) {
+        return UnrolledLoop("round", (many + threads - 1) / threads, [&](const PrimExpr& round) {
+          const PrimExpr e = round * threads + t;
+          return many % threads == 0 ? body(e) : Stmt(Make<IfStmtNode>(e < Int64(many), body(e), nullptr));
+        });
+      });
+    };
+    return ThreadLoop("blockIdx.x", FloorDiv(batch_, Int64(sequences)) * r_.panels, [&](const PrimExpr& block) {
+      const PrimExpr p = FloorMod(block, Int64(r_.panels)), b = FloorDiv(block, Int64(r_.panels)) * sequences;
+      std::vector<Stmt> steps{over_threads([&](const PrimExpr& t) {
+        const PrimExpr part = FloorDiv(t, Int64(columns)), column = FloorMod(t, Int64(columns));
+        return Guarded(step_, b, Shares(shares, {nullptr, p, b}, sequences, parts, part, column, first, state));
+      })};
+      steps.push_back(spread(sequences * columns, [&](const PrimExpr& e) {
+        const PrimExpr i = FloorDiv(e, Int64(columns)), column = FloorMod(e, Int64(columns));
+        PrimExpr sum = LoadAt(shares, {i, column});
+        for (int64_t part = 1; part < parts; ++part) sum = sum + LoadAt(shares, {i + part * sequences, column});
+        const PrimExpr gate = FloorDiv(column, Int64(r_.lanes));
+        return Guarded(step_, b, StoreAt(sums, {i * count + gate, FloorMod(column, Int64(r_.lanes))}, sum));
+      }));
+      steps.push_back(spread(sequences * r_.lanes, [&](const PrimExpr& e) {
+        const PrimExpr i = FloorDiv(e, Int64(r_.lanes));
+        const PrimExpr own = b + i;
+        lane_ = FloorMod(e, Int64(r_.lanes));
+        Tile tile{*this, sums, i * count, first};
+        const Place at{TimeOf(step_, own), p, own};
+        for (int64_t gate = first; gate < first + count; ++gate) {
+          tile.Set(gate, [&](const PrimExpr& l) { return StartOf(gate, at.t, p, own, l) + tile.Get(gate, l); });
+        }
+        finish(tile, at);
+        const PrimExpr j = p * r_.lanes + lane_, d = Int64(direction_);
+        Stmt padding;
+        if (is_last) {
+          tile.stmts.push_back(IfUnit(j, StoreAt(outputs_[0], {at.t, d, own, j}, LoadAt(next_, {RowOfNext(own), j}))));
+          padding = MakeSeq({StoreAt(next_, {RowOfNext(own), j}, LoadAt(h_, {RowOfState(own), j})),
+                             IfUnit(j, StoreAt(outputs_[0], {step_, d, own, j}, MakeConst(outputs_[0]->dtype, 0)))});
+        }
+        lane_ = nullptr;
+        return Guarded(step_, own, MakeSeq(std::move(tile.stmts)), std::move(padding));
+      }));
+      return Make<AllocateNode>(shares, Make<AllocateNode>(sums, MakeSeq(std::move(steps))));
+    });
+  }
+  // The statement where j is one of the H units.
+  Stmt IfUnit(const PrimExpr& j, Stmt body) const {
+    return Padded() == r_.hidden ? body : Stmt(Make<IfStmtNode>(j < Int64(r_.hidden), std::move(body), nullptr));
+  }
+  // shares[part, i, column] = the products of the units part, part + parts, ... for sequences b + i.
+  Stmt Shares(const Buffer& shares, const Place& at, int64_t sequences, int64_t parts, const PrimExpr& part,
+              const PrimExpr& column, int64_t first, const Buffer& state) const {
+    const Buffer acc = MakeBuffer("acc", dtype_, {Int64(sequences)}, "local");
+    std::vector<Stmt> stmts;
+    for (int64_t i = 0; i < sequences; ++i) stmts.push_back(StoreAt(acc, {Int64(i)}, MakeConst(dtype_, 0)));
+    const PrimExpr gate = FloorDiv(column, Int64(r_.lanes)) + first, l = FloorMod(column, Int64(r_.lanes));
+    const auto products = [&](const PrimExpr& k) {
+      std::vector<Stmt> sums;
+      const PrimExpr weight = ir::Cast(dtype_, LoadAt(recurrence_, {Int64(direction_), at.p, k, gate, l}));
+      for (int64_t i = 0; i < sequences; ++i) {
+        const PrimExpr b = at.b + i, row = state.same_as(h_) ? RowOfState(b) : b;
+        sums.push_back(
+            StoreAt(acc, {Int64(i)},
+                    CallIntrinsic(Intrinsic::kFma, {weight, LoadAt(state, {row, k}), LoadAt(acc, {Int64(i)})})));
+      }
+      return MakeSeq(std::move(sums));
+    };
+    constexpr int64_t kUnitsAtOnce = 8;
+    const int64_t at_once = parts * kUnitsAtOnce, whole = r_.hidden / at_once, rest = r_.hidden % at_once;
+    if (whole > 0) {
+      stmts.push_back(SerialLoop("k", Int64(whole), [&](const PrimExpr& k) {
+        return UnrolledLoop("u", kUnitsAtOnce,
+                            [&](const PrimExpr& u) { return products((k * kUnitsAtOnce + u) * parts + part); });
+      }));
+    }
+    if (rest > 0) {
+      stmts.push_back(SerialLoop("k", Int64((rest + parts - 1) / parts), [&](const PrimExpr& k) {
+        const PrimExpr unit = k * parts + part + Int64(whole * at_once);
+        if (rest % parts == 0) return products(unit);
+        return Stmt(Make<IfStmtNode>(unit < Int64(r_.hidden), products(unit), nullptr));
+      }));
+    }
+    for (int64_t i = 0; i < sequences; ++i) {
+      stmts.push_back(StoreAt(shares, {part * sequences + i, column}, LoadAt(acc, {Int64(i)})));
+    }
+    return Make<AllocateNode>(acc, MakeSeq(std::move(stmts)));
+  }
+
   // The input's part of a gate plus a sum of products of bytes.
   PrimExpr Dequantised(int64_t gate, const Place& at, const PrimExpr& sum, const PrimExpr& l) const {
     const auto of_columns = [&](int64_t row) { return LoadAt(scales_, {Int64(direction_), at.p, Int64(row), l}); };
@@ -473,7 +558,7 @@ class DirectionScan {
   void Formulas(Tile& tile, const PrimExpr& t, const PrimExpr& p, const PrimExpr& b) const {
     switch (r_.cell) {
       case Cell::kRnn:
-        tile.SetState(next_, p, b, [&](const PrimExpr& l) { return Activate(0, tile.Get(0, l)); });
+        tile.SetState(next_, p, RowOfNext(b), [&](const PrimExpr& l) { return Activate(0, tile.Get(0, l)); });
         return;
       case Cell::kLstm:
         return LstmFormulas(tile, p, b);
@@ -484,7 +569,8 @@ class DirectionScan {
         tile.Set(2, [&](const PrimExpr& l) {
           return Activate(1, InputOf(2, t, p, b, l) + tile.Get(1, l) * tile.Get(2, l));
         });
-        tile.SetState(next_, p, b, [&](const PrimExpr& l) { return Mixed(tile.Get(0, l), tile.Get(2, l), p, b, l); });
+        tile.SetState(next_, p, RowOfNext(b),
+                      [&](const PrimExpr& l) { return Mixed(tile.Get(0, l), tile.Get(2, l), p, b, l); });
         return;
     }
     INGOT_UNREACHABLE();
@@ -507,7 +593,7 @@ class DirectionScan {
       return tile.Get(kForget, l) * State(c_, p, b, l) + tile.Get(kInput, l) * tile.Get(kCandidate, l);
     });
     tile.Set(kOutput, [&](const PrimExpr& l) { return Activate(0, peeped(kOutput, l)); });
-    tile.SetState(next_, p, b, [&](const PrimExpr& l) {
+    tile.SetState(next_, p, RowOfNext(b), [&](const PrimExpr& l) {
       return tile.Get(kOutput, l) * Apply(r_.activation(direction_, 2), State(c_, p, b, l));
     });
   }
@@ -515,19 +601,21 @@ class DirectionScan {
   // z * h + (1 - z) * candidate
   PrimExpr Mixed(const PrimExpr& z, const PrimExpr& candidate, const PrimExpr& p, const PrimExpr& b,
                  const PrimExpr& l) const {
-    return z * State(h_, p, b, l) + (MakeConst(dtype_, 1) - z) * candidate;
+    return z * State(h_, p, RowOfState(b), l) + (MakeConst(dtype_, 1) - z) * candidate;
   }
   void ResetGates(Tile& tile, const PrimExpr& p, const PrimExpr& b) const {
     tile.SetState(update_, p, b, [&](const PrimExpr& l) { return Activate(0, tile.Get(0, l)); });
-    tile.SetState(reset_, p, b, [&](const PrimExpr& l) { return Activate(0, tile.Get(1, l)) * State(h_, p, b, l); });
+    tile.SetState(reset_, p, b,
+                  [&](const PrimExpr& l) { return Activate(0, tile.Get(1, l)) * State(h_, p, RowOfState(b), l); });
   }
   void Candidate(Tile& tile, const PrimExpr& p, const PrimExpr& b) const {
     tile.Set(2, [&](const PrimExpr& l) { return Activate(1, tile.Get(2, l)); });
-    tile.SetState(next_, p, b,
+    tile.SetState(next_, p, RowOfNext(b),
                   [&](const PrimExpr& l) { return Mixed(State(update_, p, b, l), tile.Get(2, l), p, b, l); });
   }
 
   const Recurrence& r_;
+  const bool by_blocks_;
   const int64_t direction_;
   const Buffer gates_, recurrence_, initial_h_, initial_c_, lengths_, extra_, scales_;
   const Buffers& outputs_;
@@ -536,14 +624,17 @@ class DirectionScan {
   Buffer h_, next_, c_;
   Buffer bytes_, range_;   // of a recurrence of bytes: the state as bytes, and their scale and zero point
   Buffer update_, reset_;  // between the two rounds of a GRU
+  PrimExpr step_, lane_;   // of launches: the round of the step, the lane of the thread
 };
 
 }  // namespace
 
-std::vector<Stmt> Scan(const Recurrence& recurrence, const Buffers& inputs, const Buffers& outputs) {
+std::vector<Stmt> Scan(const Recurrence& recurrence, const Buffers& inputs, const Buffers& outputs,
+                       const Target& target) {
+  const bool by_blocks = target.kind == Target::Kind::kCuda && !recurrence.has_bytes();
   std::vector<Stmt> stmts;
   for (int64_t d = 0; d < recurrence.directions; ++d) {
-    stmts.push_back(DirectionScan(recurrence, inputs, outputs, d).Run());
+    stmts.push_back(DirectionScan(recurrence, inputs, outputs, d, by_blocks).Run());
   }
   return stmts;
 }
