@@ -21,109 +21,20 @@
 #include <functional>
 #include <limits>
 
-#include "compiler/op/broadcast.h"
+#include "compiler/op/topi/attention_scores.h"
+#include "compiler/op/topi/attention_statements.h"
 #include "compiler/op/topi/reduction.h"
 #include "runtime/check.h"
 
 namespace ingot::op::topi {
 
-using ir::Buffer;
-using ir::ForKind;
+using namespace statements;  // NOLINT
 using ir::Int64;
-using ir::Intrinsic;
-using ir::Make;
-using ir::PrimVar;
-using ir::Stmt;
 using te::Indices;
-
-te::Indices AttentionIndices(const std::string& layout, PrimExpr batch, PrimExpr position, PrimExpr head,
-                             PrimExpr element) {
-  Indices indices;
-  for (char axis : layout) {
-    switch (axis) {
-      case 'B':
-        indices.push_back(batch);
-        break;
-      case 'S':
-        indices.push_back(position);
-        break;
-      case 'N':
-        indices.push_back(head);
-        break;
-      default:
-        indices.push_back(element);
-    }
-  }
-  return indices;
-}
 
 namespace {
 
 const DataType kFloat32 = DataType::Float(32);
-
-PrimExpr Exp(PrimExpr x) { return ir::CallIntrinsic(Intrinsic::kExp, {std::move(x)}); }
-
-PrimExpr MinusInfinity(DataType dtype) { return Identity(Reducer::kMax, dtype); }
-
-PrimExpr Softcap(PrimExpr score, double softcap) {
-  if (softcap == 0) return score;
-  const DataType dtype = score->dtype;
-  return ir::CallIntrinsic(Intrinsic::kTanh, {score * ir::MakeConst(dtype, 1 / softcap)}) *
-         ir::MakeConst(dtype, softcap);
-}
-
-// The first key that the query does not see because of the causal mask.
-PrimExpr CausalEnd(const AttentionConfig& config, const PrimExpr& query) {
-  PrimExpr end = query + 1;
-  if (config.causal == CausalMask::kBottomRight) end = end + (config.num_keys - config.num_queries);
-  return end;
-}
-
-// The element of the bias for a score: [batch, head, query, key].
-Indices BiasIndices(const std::vector<PrimExpr>& shape, const AttentionConfig& config, const Indices& score) {
-  const Indices extents = {config.batch, config.num_heads, config.num_queries, config.num_keys};
-  Indices indices;
-  for (size_t i = 0; i < shape.size(); ++i) {
-    const size_t at = score.size() - shape.size() + i;
-    indices.push_back(BroadcastIndex(shape[i], extents[at], score[at]));
-  }
-  return indices;
-}
-
-// What is subtracted from scores with this maximum before exp: the maximum, or 0 where it is -inf.
-PrimExpr Shift(const PrimExpr& greatest) {
-  return ir::Select(ir::Equal(greatest, MinusInfinity(greatest->dtype)), ir::MakeConst(greatest->dtype, 0), greatest);
-}
-// 1 / sum. A sum of 0 gives 0, or with `stepwise` inf, so that its products with zeros are NaN. Without any key, and
-// for a masked query (is_masked null: there is none), it is always 0.
-PrimExpr Inverse(const AttentionConfig& config, const PrimExpr& sum, const PrimExpr& is_masked) {
-  const PrimExpr zero = ir::MakeConst(sum->dtype, 0);
-  PrimExpr gives_zero = config.stepwise ? ir::Equal(config.num_keys, Int64(0)) : ir::Equal(sum, zero);
-  if (is_masked != nullptr) gives_zero = ir::Or(gives_zero, is_masked);
-  return ir::Select(gives_zero, zero, ir::MakeConst(sum->dtype, 1) / sum);
-}
-
-// The score of a key that a bias of bool hides.
-PrimExpr Replacement(const AttentionConfig& config, DataType dtype) {
-  return config.hidden ? ir::MakeConst(dtype, *config.hidden) : MinusInfinity(dtype);
-}
-// The score of a key that the causal mask hides: -inf, or NaN where hidden keys show and the score is NaN or inf.
-PrimExpr CausallyHidden(const AttentionConfig& config, const PrimExpr& score) {
-  const PrimExpr infinity = MinusInfinity(score->dtype);
-  return config.hidden_keys_show() ? score + infinity : infinity;
-}
-// What the masks alone add to a score: 0 for a key that is seen without a bias, -inf for one that is hidden.
-PrimExpr MaskOf(const AttentionConfig& config, DataType dtype, PrimExpr bias, const PrimExpr& query,
-                const PrimExpr& key) {
-  const PrimExpr zero = ir::MakeConst(dtype, 0);
-  if (bias == nullptr) {
-    bias = zero;
-  } else {
-    bias = bias->dtype.is_bool() ? ir::Select(bias, zero, Replacement(config, dtype)) : ir::Cast(dtype, bias);
-  }
-  if (config.causal == CausalMask::kNone) return bias;
-  return ir::Select(key < CausalEnd(config, query), bias, MinusInfinity(dtype));
-}
 
 }  // namespace
 
@@ -221,43 +132,6 @@ constexpr int64_t kMinPackedKeys = 192;   // from here on, values are packed as 
 constexpr int64_t kMaxDotQueries = 3;     // up to here, scores are dot products
 // Multiply-adds below which a fork-join costs more than it gains.
 constexpr int64_t kMinParallelProducts = 2 << 20;
-
-PrimExpr CeilDiv(const PrimExpr& a, int64_t b) { return ir::FloorDiv(a + (b - 1), Int64(b)); }
-
-int64_t GreatestDivisor(int64_t n, int64_t limit) {
-  for (int64_t d = std::min(n, limit); d > 1; --d) {
-    if (n % d == 0) return d;
-  }
-  return 1;
-}
-
-using Body = std::function<Stmt(const PrimExpr&)>;
-Stmt Loop(const char* name, const PrimExpr& extent, ForKind kind, const Body& body) {
-  if (ir::IsConstInt(extent, 1)) return body(Int64(0));
-  const PrimVar var = ir::MakePrimVar(name);
-  return Make<ir::ForNode>(var, Int64(0), extent, kind, body(var));
-}
-Stmt Serial(const char* name, const PrimExpr& extent, const Body& body) {
-  return Loop(name, extent, ForKind::kSerial, body);
-}
-Stmt Unrolled(const char* name, int64_t extent, const Body& body) {
-  return Loop(name, Int64(extent), ForKind::kUnrolled, body);
-}
-Stmt Vector(int64_t lanes, const Body& body) { return Loop("lane", Int64(lanes), ForKind::kVectorized, body); }
-
-Stmt Let(const char* name, const PrimExpr& value, const Body& body) {
-  if (value->kind == ir::PrimKind::kIntImm) return body(value);
-  const PrimVar var = ir::MakePrimVar(name);
-  return Make<ir::LetStmtNode>(var, value, body(var));
-}
-Stmt Allocate(const Buffer& buffer, Stmt body) { return Make<ir::AllocateNode>(buffer, std::move(body)); }
-Buffer Local(const char* name, Indices shape) { return ir::MakeBuffer(name, kFloat32, std::move(shape), "local"); }
-
-PrimExpr Load(const Buffer& buffer, Indices indices) { return Make<ir::BufferLoadNode>(buffer, std::move(indices)); }
-Stmt Store(const Buffer& buffer, PrimExpr value, Indices indices) {
-  return Make<ir::BufferStoreNode>(buffer, std::move(value), std::move(indices));
-}
-Stmt Seq(std::vector<Stmt> stmts) { return ir::MakeSeq(std::move(stmts)); }
 
 class FusedKernel {
  public:
@@ -520,8 +394,7 @@ class FusedKernel {
   // The bias of a query of the tile and the key at a position; 0 for positions after the last key.
   PrimExpr Bias(const PrimExpr& i, const PrimExpr& position) const {
     PrimExpr bias = Load(bias_, BiasIndices(bias_->shape, config_, {batch_, head_, ReadableQuery(i), position}));
-    const bool varies = !bias_->shape.empty() && !ir::IsConstInt(bias_->shape.back(), 1);
-    if (!keys_are_ragged_ || !varies) return bias;
+    if (!keys_are_ragged_ || !VariesByKey(bias_->shape, config_)) return bias;
     return ir::IfThenElse(position < config_.num_keys, bias, ir::MakeConst(bias_->dtype, 0));
   }
 

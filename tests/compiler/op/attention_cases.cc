@@ -68,6 +68,8 @@ void AttentionCases(CaseBuilder& b) {
   b.Add(op, "bias_of_keys", with_bias({2, 1, 1, 19}));
   b.Add(op, "bias_of_queries", with_bias({7, 1}));
   b.Add(op, "bias_rank0", with_bias({}));
+  b.Add(op, "bias_of_one_key",
+        {Data(kF32, {1, 9, 2, 4}), Data(kF32, {1, 1, 2, 4}, 2), Data(kF32, {1, 1, 2, 4}, 3), Data(kF32, {9, 1}, 4)});
   b.Add(
       op, "bias_sequence_first",
       {Data(kF32, {19, 1, 2, 4}), Data(kF32, {19, 1, 2, 4}, 2), Data(kF32, {19, 1, 2, 4}, 3), Data(kF32, {19, 19}, 4)},
