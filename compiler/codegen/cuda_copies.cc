@@ -60,6 +60,7 @@ void CudaTiles::SpreadOverBanks(const Stmt& launch) {
   TileAccesses accesses;
   accesses.VisitStmt(launch);
   for (const Buffer& tile : accesses.shared) {
+    if (tile->shape.empty()) continue;
     const int64_t bytes = AsConstInt(tile->shape.back()).value_or(0) * tile->dtype.bits / 8;
     const bool takes = !accesses.others.contains(tile->data.get()) && tile->strides.empty() && !tile->elem_offset &&
                        bytes > kChunkBytes && std::has_single_bit(static_cast<uint64_t>(bytes));

@@ -244,7 +244,7 @@ TEST_CASE("a product with a vector reads its matrix once") {
     Product p = Plain(1, 256, 1024);
     p.b_panels = in_panels;
     const SizedFunction built = Build(p);
-    const Result<ptx::LaunchCounts> before = CountAccesses(built, {"cuda_matmul", "cuda_vector_product"});
+    const Result<ptx::LaunchCounts> before = CountAccesses(built, {"cuda_matmul", "cuda_vector_product", "cuda_columns"});
     const Result<ptx::LaunchCounts> after = CountAccesses(built, {});
     REQUIRE(before.ok());
     REQUIRE_MESSAGE(after.ok(), after.status().message());
