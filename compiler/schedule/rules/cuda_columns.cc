@@ -8,6 +8,8 @@
 //     for thread:  a column's R values; its result, and what follows element by element
 //
 // Where the tiles are few, the rows are cut into segments, whose results are rows that a second launch reduces.
+#include "compiler/schedule/rules/cuda_columns.h"
+
 #include <algorithm>
 #include <optional>
 
@@ -34,14 +36,23 @@ constexpr int64_t kTilesThatFill = 1024, kLeastRowsOfThread = 8, kMostSegments =
 // What symbols count as.
 constexpr int64_t kUnknownRows = 4 << 10, kUnknownColumns = 1 << 10;
 
-struct Columns {
-  std::vector<std::vector<int>> kept;  // runs of the result's axes; the last one is the columns
-  std::vector<int> reduced;
-  int64_t lanes = 1, across = 1;  // of a thread; threads side by side
-  int64_t segments = 1;
-};
+bool IsKnown(const BlockSite& site, const std::vector<int>& iters) {
+  return std::ranges::all_of(
+      iters, [&](int iter) { return ConstantExtent(*site.block().iter_vars[static_cast<size_t>(iter)]).has_value(); });
+}
 
-int64_t LengthOf(const BlockSite& site, const std::vector<int>& iters, int64_t unknown) {
+// The new axis of partial results, their last one, becomes the first one.
+void PutLastFirst(Schedule& s, BlockRV block) {
+  if (!s.status().ok()) return;
+  const auto rank = static_cast<int64_t>(StoreOf(s.Block(block)).indices.size());
+  std::vector<int64_t> order{rank - 1};
+  for (int64_t d = 0; d + 1 < rank; ++d) order.push_back(d);
+  s.TransformLayout(block, 0, PermutingMap(order));
+}
+
+}  // namespace
+
+int64_t CountOfIters(const BlockSite& site, const std::vector<int>& iters, int64_t unknown) {
   constexpr int64_t kMost = int64_t{1} << 40;
   int64_t length = 1;
   for (const int iter : iters) {
@@ -50,14 +61,10 @@ int64_t LengthOf(const BlockSite& site, const std::vector<int>& iters, int64_t u
   }
   return length;
 }
-bool IsKnown(const BlockSite& site, const std::vector<int>& iters) {
-  return std::ranges::all_of(
-      iters, [&](int iter) { return ConstantExtent(*site.block().iter_vars[static_cast<size_t>(iter)]).has_value(); });
-}
 
-Match<Columns> FindColumns(const BlockSite& site) {
+Match<CudaColumns> FindCudaColumns(const BlockSite& site) {
   Contiguity contiguity(site);
-  Columns columns;
+  CudaColumns columns;
   std::vector<int> kept;
   for (size_t d = 0; d < StoreOf(site).indices.size(); ++d) {
     const int iter = IterOfDimension(site, d);
@@ -73,7 +80,7 @@ Match<Columns> FindColumns(const BlockSite& site) {
   }
   columns.kept = contiguity.Runs(kept);
   columns.reduced = ReduceIters(site);
-  const int64_t rows = LengthOf(site, columns.reduced, kUnknownRows);
+  const int64_t rows = CountOfIters(site, columns.reduced, kUnknownRows);
   if (rows < kLeastRows) return Declined{"it reduces a few rows"};
   const std::vector<int>& run = columns.kept.back();
   const int column = contiguity.Innermost(run), row = contiguity.Innermost(contiguity.Runs(columns.reduced).back());
@@ -91,84 +98,173 @@ Match<Columns> FindColumns(const BlockSite& site) {
     is_along |= *step == 1 && step_of_rows != 0;
   }
   if (!is_along) return Declined{"it reads no columns"};
-  const int64_t length = LengthOf(site, run, kUnknownColumns);
+  const int64_t length = CountOfIters(site, run, kUnknownColumns);
   if (length < 2) return Declined{"it has one column"};
   columns.lanes = std::clamp<int64_t>(kBytesOfAccess / bytes, 1, kMostLanes);
   while (columns.lanes > 1 && (!IsKnown(site, run) || length % columns.lanes != 0)) columns.lanes /= 2;
   while (columns.across < kCudaWarpThreads && columns.across * columns.lanes < length) columns.across *= 2;
-  const int64_t tile = columns.across * columns.lanes, rows_of_threads = kThreadsOfTile / columns.across;
-  int64_t tiles = (length + tile - 1) / tile;
+  columns.rows_of_threads = kThreadsOfTile / columns.across;
+  int64_t tiles = (length + columns.tile() - 1) / columns.tile();
   for (size_t r = 0; r + 1 < columns.kept.size(); ++r) {
-    tiles *= std::min(LengthOf(site, columns.kept[r], kUnknownColumns), kTilesThatFill);
+    tiles *= std::min(CountOfIters(site, columns.kept[r], kUnknownColumns), kTilesThatFill);
     tiles = std::min(tiles, kTilesThatFill);
   }
   while (columns.segments < kMostSegments && tiles * columns.segments * 2 <= kTilesThatFill &&
-         rows / (rows_of_threads * columns.segments * 2) >= kLeastRowsOfThread) {
+         rows / (columns.rows_of_threads * columns.segments * 2) >= kLeastRowsOfThread) {
     columns.segments *= 2;
   }
   return columns;
 }
 
-// Spreads a loop over the threads of a block, in rounds.
-void BindRounds(Schedule& s, LoopRV loop, int64_t threads) {
+void BindInRounds(Schedule& s, LoopRV loop, int64_t threads) {
   s.Bind(s.Split(loop, {kRest, threads})[1], "threadIdx.x");
 }
 
-// Positions of iteration variables, group after group.
-struct Groups {
-  std::vector<int64_t> iters, sizes;
-  void Add(const std::vector<int>& group) {
-    iters.insert(iters.end(), group.begin(), group.end());
-    sizes.push_back(static_cast<int64_t>(group.size()));
-  }
-  void Fuse(Schedule& s, BlockRV block) const {
-    s.FuseIters(block, iters, std::vector<int64_t>(iters.size(), 0), sizes);
-  }
-};
-
-// The new axis of partial results, their last one, becomes the first one.
-void PutLastFirst(Schedule& s, BlockRV block) {
-  if (!s.status().ok()) return;
-  const auto rank = static_cast<int64_t>(StoreOf(s.Block(block)).indices.size());
-  std::vector<int64_t> order{rank - 1};
-  for (int64_t d = 0; d + 1 < rank; ++d) order.push_back(d);
-  s.TransformLayout(block, 0, PermutingMap(order));
+void IterGroups::Add(const std::vector<int>& group) {
+  iters.insert(iters.end(), group.begin(), group.end());
+  sizes.push_back(static_cast<int64_t>(group.size()));
 }
+void IterGroups::Fuse(Schedule& s, BlockRV block) const {
+  s.FuseIters(block, iters, std::vector<int64_t>(iters.size(), 0), sizes);
+}
+
+void JoinDimensions(Schedule& s, BlockRV block, const std::vector<std::vector<int64_t>>& groups) {
+  if (!s.status().ok()) return;
+  const Buffer buffer = StoreOf(s.Block(block)).buffer;
+  const size_t rank = buffer->shape.size();
+  if (rank <= groups.size()) return;
+  s.TransformLayout(block, 0, MakeIndexMap(static_cast<int64_t>(rank), [&](const std::vector<PrimExpr>& i) {
+                      std::vector<PrimExpr> places;
+                      for (const std::vector<int64_t>& group : groups) {
+                        PrimExpr place = Int64(0);
+                        for (const int64_t d : group) {
+                          const auto dim = static_cast<size_t>(d);
+                          place = place * Cast(DataType::Int(64), buffer->shape[dim]) + i[dim];
+                        }
+                        places.push_back(place);
+                      }
+                      return places;
+                    }));
+}
+
+ColumnShares MakeShares(Schedule& s, BlockRV total, const CudaColumns& columns, std::vector<BlockName>& handled) {
+  ColumnShares shares;
+  shares.total = total;
+  const LoopRVs loops = s.GetLoops(total);
+  if (!s.status().ok()) return shares;
+  shares.share = s.RFactor(s.Split(loops.back(), {kRest, columns.rows_of_threads})[1]);
+  PutLastFirst(s, shares.share);
+  shares.has_groups = columns.rows_of_threads > kGroupOfRows;
+  if (shares.has_groups) {
+    shares.group = s.RFactor(s.Split(s.GetLoops(total).back(), {kRest, kGroupOfRows})[1]);
+    PutLastFirst(s, shares.group);
+    s.SetScope(shares.group, 0, "shared");
+    if (s.status().ok()) handled.push_back(s.Block(shares.group).block().name);
+  }
+  shares.shared = s.CacheWrite(shares.share, 0, "local");
+  s.SetScope(shares.shared, 0, "shared");
+  if (!s.status().ok()) return shares;
+  for (const BlockRV block : {shares.share, shares.shared}) handled.push_back(s.Block(block).block().name);
+  return shares;
+}
+
+void PlaceShares(Schedule& s, const ColumnShares& shares, LoopRV block) {
+  if (shares.has_groups) s.ComputeAt(shares.group, block);
+  s.ComputeAt(shares.shared, block);
+}
+
+void BindShares(Schedule& s, const ColumnShares& shares, LoopRV block, LoopRV element, const CudaColumns& columns,
+                std::vector<BlockName>& handled) {
+  // A thread's part of the rows.
+  LoopsBelow below = FindLoopsBelow(s, shares.shared, block);
+  if (!s.status().ok()) return;
+  const std::vector<LoopRV> spatial = below.spatial;  // row of threads, around, columns
+  const LoopRVs vector = s.Split(spatial.back(), {kRest, columns.across, columns.lanes});
+  std::vector<LoopRV> nest{vector[0], spatial[0], vector[1]};
+  nest.insert(nest.end(), spatial.begin() + 1, spatial.end() - 1);
+  nest.push_back(vector[2]);
+  s.Reorder(nest);
+  const LoopRV thread = s.Fuse({spatial[0], vector[1]});
+  s.ComputeAt(shares.share, thread);
+  s.Bind(thread, "threadIdx.x");
+  if (!s.status().ok()) return;
+  if (columns.lanes > 1 && StoreOf(s.Block(shares.shared)).buffer->dtype.bits >= 32) {
+    s.Vectorize(vector[2]);
+  } else {
+    s.Unroll(vector[2]);
+  }
+  below = FindLoopsBelow(s, shares.share, thread);
+  if (!s.status().ok()) return;
+  const auto rows = AsConstInt(s.Loop(below.reducing.front()).loop->extent);
+  int64_t at_once = kRowsAtOnce;
+  while (rows && at_once < 2 * kRowsAtOnce && *rows % at_once != 0) ++at_once;
+  if (rows && *rows % at_once != 0) at_once = kRowsAtOnce;
+  const LoopRVs parts = s.Split(below.reducing.front(), {kRest, at_once});
+  nest = {parts[0], parts[1]};
+  nest.insert(nest.end(), below.spatial.begin(), below.spatial.end());
+  s.Reorder(nest);
+  const BlockRV start = s.DecomposeReduction(shares.share, parts[0]);
+  if (!s.status().ok()) return;
+  handled.push_back(s.Block(start).block().name);
+  s.Unroll(parts[1]);
+  for (const LoopRV loop : below.spatial) s.Unroll(loop);
+  for (const InnerLoop& loop : InnerLoops(s, start, thread)) s.Unroll(loop.loop);
+  // The values of the rows of threads.
+  if (shares.has_groups) {
+    below = FindLoopsBelow(s, shares.group, block);
+    if (!s.status().ok()) return;
+    std::vector<LoopRV> of_group{below.spatial.back()};  // neighbours are columns
+    of_group.insert(of_group.end(), below.spatial.begin(), below.spatial.end() - 1);
+    nest = of_group;
+    nest.insert(nest.end(), below.reducing.begin(), below.reducing.end());
+    s.Reorder(nest);
+    BindInRounds(s, s.Fuse(of_group), columns.threads());
+    s.DecomposeReduction(shares.group, below.reducing.front());
+  }
+  below = FindLoopsBelow(s, shares.total, s.IsVoid(element) ? block : element);
+  if (!s.status().ok()) return;
+  if (s.IsVoid(element)) {
+    nest = below.spatial;
+    nest.insert(nest.end(), below.reducing.begin(), below.reducing.end());
+    if (nest.size() > 1) s.Reorder(nest);
+    element = below.spatial.size() > 1 ? s.Fuse(below.spatial) : below.spatial.front();
+  }
+  if (!below.reducing.empty()) {
+    s.DecomposeReduction(shares.total, below.reducing.front());
+    s.Unroll(below.reducing.front());
+  }
+  BindInRounds(s, element, columns.threads());
+}
+
+namespace {
 
 // One launch for the reduction and what follows it.
 void BuildColumns(Schedule& s, const BlockName& name, std::vector<BlockName>& handled) {
   const BlockRV total = s.GetBlock(name);
   if (!s.status().ok()) return;
-  const Match<Columns> found = FindColumns(s.Block(total));
   const BlockSite site = s.Block(total);
-  Columns columns;
+  const Match<CudaColumns> found = FindCudaColumns(site);
+  CudaColumns columns;
   if (found) {
     columns = *found;
   } else {  // the results of segments: they are few
     columns.kept = {SpatialIters(site)};
     columns.reduced = ReduceIters(site);
     columns.across = kCudaWarpThreads;
+    columns.rows_of_threads = kThreadsOfTile / columns.across;
   }
-  const int64_t across = columns.across, lanes = columns.lanes, tile = across * lanes;
-  int64_t rows_of_threads = kThreadsOfTile / across;
-  const int64_t rows = LengthOf(site, columns.reduced, kUnknownRows);
-  while (rows_of_threads > 1 && rows_of_threads * 2 > rows) rows_of_threads /= 2;
-  const int64_t threads = across * rows_of_threads;
+  const int64_t rows = CountOfIters(site, columns.reduced, kUnknownRows);
+  while (columns.rows_of_threads > 1 && columns.rows_of_threads * 2 > rows) columns.rows_of_threads /= 2;
   const BlockRV out = WriteBack(s, total, handled);
   if (!s.status().ok()) return;
   // One axis each: what is around, the columns, the rows.
   const BlockSite of_out = s.Block(out), of_total = s.Block(total);
   const size_t rank = StoreOf(of_total).indices.size();
-  const auto dimension_of = [&](int iter) {
-    size_t d = 0;
-    while (d < rank && IterOfDimension(of_total, d) != iter) ++d;
-    return d;
-  };
   std::vector<int> around;
   for (size_t r = 0; r + 1 < columns.kept.size(); ++r) {
     around.insert(around.end(), columns.kept[r].begin(), columns.kept[r].end());
   }
-  Groups of_sum, of_result;
+  IterGroups of_sum, of_result;
   std::vector<std::vector<int64_t>> dimensions;
   std::vector<int> left;  // axes of one place that only the result has
   for (size_t i = 0; i < of_out.block().iter_vars.size(); ++i) left.push_back(static_cast<int>(i));
@@ -178,7 +274,8 @@ void BuildColumns(Schedule& s, const BlockName& name, std::vector<BlockName>& ha
     std::vector<int> same;
     dimensions.emplace_back();
     for (const int iter : *group) {
-      const size_t d = dimension_of(iter);
+      size_t d = 0;
+      while (d < rank && IterOfDimension(of_total, d) != iter) ++d;
       if (d == rank) continue;  // an axis of one place
       dimensions.back().push_back(static_cast<int64_t>(d));
       const int of_same = IterOfDimension(of_out, d);
@@ -192,101 +289,17 @@ void BuildColumns(Schedule& s, const BlockName& name, std::vector<BlockName>& ha
   if (of_result.sizes.empty()) of_result.sizes.push_back(0);
   of_result.iters.insert(of_result.iters.end(), left.begin(), left.end());
   of_result.sizes.back() += static_cast<int64_t>(left.size());
-  const Buffer sums = StoreOf(of_total).buffer;
-  if (rank > dimensions.size()) {
-    s.TransformLayout(total, 0, MakeIndexMap(static_cast<int64_t>(rank), [&](const std::vector<PrimExpr>& i) {
-                        std::vector<PrimExpr> places;
-                        for (const std::vector<int64_t>& group : dimensions) {
-                          PrimExpr place = Int64(0);
-                          for (const int64_t d : group) {
-                            const auto dim = static_cast<size_t>(d);
-                            place = place * Cast(DataType::Int(64), sums->shape[dim]) + i[dim];
-                          }
-                          places.push_back(place);
-                        }
-                        return places;
-                      }));
-  }
+  JoinDimensions(s, total, dimensions);
   of_sum.Fuse(s, total);
   of_result.Fuse(s, out);
-  // Rows of threads, and groups of them where they are many.
-  LoopRVs loops = s.GetLoops(total);
+  const ColumnShares shares = MakeShares(s, total, columns, handled);
+  const LoopRVs loops = s.GetLoops(out);
   if (!s.status().ok()) return;
-  const BlockRV share = s.RFactor(s.Split(loops.back(), {kRest, rows_of_threads})[1]);
-  PutLastFirst(s, share);
-  BlockRV group;
-  const bool has_groups = rows_of_threads > kGroupOfRows;
-  if (has_groups) {
-    group = s.RFactor(s.Split(s.GetLoops(total).back(), {kRest, kGroupOfRows})[1]);
-    PutLastFirst(s, group);
-    s.SetScope(group, 0, "shared");
-    if (s.status().ok()) handled.push_back(s.Block(group).block().name);
-  }
-  const BlockRV shared = s.CacheWrite(share, 0, "local");
-  s.SetScope(shared, 0, "shared");
-  if (!s.status().ok()) return;
-  for (const BlockRV block : {share, shared}) handled.push_back(s.Block(block).block().name);
-  // The result, by blocks of threads.
-  loops = s.GetLoops(out);
-  if (!s.status().ok()) return;
-  const LoopRVs tiles = s.Split(loops.back(), {kRest, tile});
+  const LoopRVs tiles = s.Split(loops.back(), {kRest, columns.tile()});
   const LoopRV block = loops.size() > 1 ? s.Fuse({loops[0], tiles[0]}) : tiles[0];
   s.ComputeAt(total, tiles[1]);
-  if (has_groups) s.ComputeAt(group, block);
-  s.ComputeAt(shared, block);
-  // A thread's part of the rows.
-  LoopsBelow below = FindLoopsBelow(s, shared, block);
-  if (!s.status().ok()) return;
-  const std::vector<LoopRV> spatial = below.spatial;  // row of threads, around, columns
-  const LoopRVs vector = s.Split(spatial.back(), {kRest, across, lanes});
-  std::vector<LoopRV> nest{vector[0], spatial[0], vector[1]};
-  nest.insert(nest.end(), spatial.begin() + 1, spatial.end() - 1);
-  nest.push_back(vector[2]);
-  s.Reorder(nest);
-  const LoopRV thread = s.Fuse({spatial[0], vector[1]});
-  s.ComputeAt(share, thread);
-  s.Bind(thread, "threadIdx.x");
-  const bool is_wide = StoreOf(site).buffer->dtype.bits >= 32;
-  if (lanes > 1 && is_wide) {
-    s.Vectorize(vector[2]);
-  } else {
-    s.Unroll(vector[2]);
-  }
-  below = FindLoopsBelow(s, share, thread);
-  if (!s.status().ok()) return;
-  const auto rows_of_thread = AsConstInt(s.Loop(below.reducing.front()).loop->extent);
-  int64_t at_once = kRowsAtOnce;
-  while (rows_of_thread && at_once < 2 * kRowsAtOnce && *rows_of_thread % at_once != 0) ++at_once;
-  if (rows_of_thread && *rows_of_thread % at_once != 0) at_once = kRowsAtOnce;
-  const LoopRVs parts = s.Split(below.reducing.front(), {kRest, at_once});
-  nest = {parts[0], parts[1]};
-  nest.insert(nest.end(), below.spatial.begin(), below.spatial.end());
-  s.Reorder(nest);
-  const BlockRV start = s.DecomposeReduction(share, parts[0]);
-  if (!s.status().ok()) return;
-  handled.push_back(s.Block(start).block().name);
-  s.Unroll(parts[1]);
-  for (const LoopRV loop : below.spatial) s.Unroll(loop);
-  for (const InnerLoop& loop : InnerLoops(s, start, thread)) s.Unroll(loop.loop);
-  // The values of the rows of threads.
-  if (has_groups) {
-    below = FindLoopsBelow(s, group, block);
-    if (!s.status().ok()) return;
-    std::vector<LoopRV> of_group{below.spatial.back()};  // neighbours are columns
-    of_group.insert(of_group.end(), below.spatial.begin(), below.spatial.end() - 1);
-    nest = of_group;
-    nest.insert(nest.end(), below.reducing.begin(), below.reducing.end());
-    s.Reorder(nest);
-    BindRounds(s, s.Fuse(of_group), threads);
-    s.DecomposeReduction(group, below.reducing.front());
-  }
-  below = FindLoopsBelow(s, total, tiles[1]);
-  if (!s.status().ok()) return;
-  if (!below.reducing.empty()) {
-    s.DecomposeReduction(total, below.reducing.front());
-    s.Unroll(below.reducing.front());
-  }
-  BindRounds(s, tiles[1], threads);
+  PlaceShares(s, shares, block);
+  BindShares(s, shares, block, tiles[1], columns, handled);
   s.Bind(block, "blockIdx.x");
 }
 
@@ -298,16 +311,16 @@ Match<> MatchesCudaColumns(const ScheduleState& state, const BlockSite& site, co
   if (IsBoundToThreads(site)) return Declined{"it is bound to threads"};
   if (!state.IsRegular(site.block().name)) return Declined{"its bindings are not simple"};
   if (!MatchReduction(site.block())) return Declined{"it is no reduction by +, *, min or max"};
-  return FindColumns(site).As(Taken{});
+  return FindCudaColumns(site).As(Taken{});
 }
 
 std::vector<BlockName> ApplyCudaColumns(Schedule& s, const BlockSite& site, const Target&) {
-  const Columns columns = *FindColumns(site);
+  const CudaColumns columns = *FindCudaColumns(site);
   const BlockName& name = site.block().name;
   std::vector<BlockName> handled{name};
   if (columns.segments > 1) {
     const BlockRV block = s.GetBlock(name);
-    Groups of_sum;
+    IterGroups of_sum;
     for (const int iter : SpatialIters(site)) of_sum.Add({iter});
     of_sum.Add(columns.reduced);
     of_sum.Fuse(s, block);

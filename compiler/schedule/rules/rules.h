@@ -54,6 +54,9 @@ std::vector<BlockName> ApplyCudaColumns(Schedule& schedule, const BlockSite& sit
 // cuda_reduction.cc
 Match<> MatchesCudaReduction(const ScheduleState& state, const BlockSite& site, const Target& target);
 std::vector<BlockName> ApplyCudaReduction(Schedule& schedule, const BlockSite& site, const Target& target);
+// cuda_strips.cc
+Match<> MatchesCudaStrips(const ScheduleState& state, const BlockSite& site, const Target& target);
+std::vector<BlockName> ApplyCudaStrips(Schedule& schedule, const BlockSite& site, const Target& target);
 // cuda_transpose.cc
 Match<> MatchesCudaTranspose(const ScheduleState& state, const BlockSite& site, const Target& target);
 std::vector<BlockName> ApplyCudaTranspose(Schedule& schedule, const BlockSite& site, const Target& target);

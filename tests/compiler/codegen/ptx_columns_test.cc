@@ -1,4 +1,4 @@
-// Reductions over axes that are not the last one, by the rule cuda_columns on the GPU that is not there, beside the
+// Reductions over axes that are not the last one, by the rules cuda_columns and cuda_strips on the GPU that is not there, beside the
 // interpreter of the function as it was before its schedule: any axes before the last one, sizes around those of accesses,
 // tiles and segments, fixed and symbolic, several dtypes, with what follows element by element. The numbers are small
 // integers, so that sums are exact in any order and results equal bit for bit. INGOT_LONG_TESTS=1 takes 200 functions in
@@ -167,6 +167,91 @@ TEST_CASE("reductions of columns read each sector of memory once") {
     CHECK(counts->global_requests <= bytes / (16 * 32) * 3 / 2);
     CHECK(counts->shared_wavefronts <= 4 * counts->shared_requests);
   }
+}
+
+// x[around, rows, columns]; a reduction of its columns, one of what differs from that, and both in every row of the result.
+SizedFunction BuildStages(const Columns& p, bool has_weights) {
+  std::vector<PrimExpr> shape, kept;
+  for (size_t d = 0; d < p.dims.size(); ++d) {
+    shape.push_back((p.symbolic >> d & 1u) != 0 ? PrimExpr(ir::MakePrimVar("n" + std::to_string(d)))
+                                                : Int64(p.dims[d]));
+    if ((p.reduced >> d & 1u) == 0) kept.push_back(shape.back());
+  }
+  const te::Tensor x = te::Placeholder(shape, p.dtype, "X");
+  const te::Tensor weight = te::Placeholder({shape.back()}, p.sum_dtype, "W");
+  const auto kept_of = [&](const te::Indices& i) {
+    te::Indices at;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if ((p.reduced >> d & 1u) == 0) at.push_back(i[d]);
+    }
+    return at;
+  };
+  const auto load = [&](const te::Indices& i) { return ir::Cast(p.sum_dtype, x(i)); };
+  const auto reduce = [&](const char* name, bool is_max, const auto& value) {
+    std::vector<ir::IterVar> axes;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if ((p.reduced >> d & 1u) != 0) axes.push_back(te::ReduceAxis(shape[d], "k" + std::to_string(d)));
+    }
+    return te::Compute(
+        kept,
+        [&](const te::Indices& i) {
+          te::Indices at;
+          size_t next = 0, axis = 0;
+          for (size_t d = 0; d < shape.size(); ++d) {
+            at.push_back((p.reduced >> d & 1u) != 0 ? PrimExpr(axes[axis++]->var) : PrimExpr(i[next++]));
+          }
+          PrimExpr each = value(at);
+          return is_max ? te::ReduceMax(each, axes) : te::Sum(each, axes);
+        },
+        name);
+  };
+  const te::Tensor first = reduce("first", p.op != ir::BinaryOp::kAdd, load);
+  const te::Tensor between = te::Compute(
+      shape, [&](const te::Indices& i) { return (load(i) - first(kept_of(i))) * load(i); }, "between");
+  const te::Tensor second = reduce("second", false, [&](const te::Indices& i) { return between(i); });
+  const te::Tensor half = te::Compute(
+      kept, [&](const te::Indices& i) { return second(i) + ir::MakeConst(p.sum_dtype, 1); }, "half");
+  const te::Tensor out = te::Compute(
+      shape,
+      [&](const te::Indices& i) {
+        PrimExpr value = between(i) + half(kept_of(i));
+        return has_weights ? value * weight({i.back()}) : value;
+      },
+      "out");
+  SizedFunction built;
+  built.dims = {p.dims, p.dims};
+  built.dtypes = {p.dtype, p.sum_dtype};
+  std::vector<te::Tensor> args{x, out};
+  if (has_weights) {
+    args.insert(args.begin() + 1, weight);
+    built.dims.insert(built.dims.begin() + 1, {p.dims.back()});
+    built.dtypes.insert(built.dtypes.begin() + 1, p.sum_dtype);
+  }
+  built.function = te::CreatePrimFunc(args);
+  return built;
+}
+
+TEST_CASE("stages of columns in one launch on the stand-in GPU are those of the interpreter") {
+  struct Case {
+    std::vector<int64_t> dims;
+    unsigned reduced, symbolic;
+    DataType dtype, sum_dtype;
+    bool is_max = false, has_weights = false;
+  };
+  const DataType f16 = DataType::Float(16), f32 = DataType::Float(32), f64 = DataType::Float(64);
+  std::vector<KernelSource> sources;
+  for (const Case& c : {Case{{128, 32, 8}, 2, 0, f32, f32}, Case{{3, 40, 12}, 2, 1, f32, f32, true, true},
+                        Case{{2, 300, 65}, 2, 1, f32, f32}, Case{{3, 7, 9, 16}, 6, 1, f16, f32, true},
+                        Case{{2, 70, 33}, 2, 7, f32, f32, false, true}, Case{{5, 64, 24}, 2, 7, f64, f64},
+                        Case{{2, 33, 4, 5}, 2, 13, f32, f32, true}, Case{{33, 4200}, 1, 0, f32, f32}}) {
+    Columns p{c.dims, c.reduced, c.is_max ? ir::BinaryOp::kMax : ir::BinaryOp::kAdd, c.dtype, c.sum_dtype};
+    p.symbolic = c.symbolic;
+    CAPTURE(p.Text());
+    const SizedFunction built = BuildStages(p, c.has_weights);
+    CHECK(KeepsAway(built.function, "cuda_strips", "first") == "");
+    CHECK(WrongBesideInterpreter(built, 3, sources) == "");
+  }
+  CheckPtxasTakes(sources);
 }
 
 }  // namespace
