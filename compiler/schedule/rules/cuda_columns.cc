@@ -24,19 +24,19 @@ using namespace ir;  // NOLINT
 
 namespace {
 
-constexpr int64_t kThreadsOfTile = 8 * kCudaWarpThreads;
-constexpr int64_t kBytesOfAccess = 16, kMostLanes = 8;
+constexpr int64_t kThreadsOfColumns = 8 * kCudaWarpThreads;
+constexpr int64_t kBytesOfColumns = 16, kMostLanes = 8;
 // Rows that a thread reads at once (more of them, up to twice as many, where that leaves no rest); rows of threads whose
 // values one thread joins.
-constexpr int64_t kRowsAtOnce = 4, kGroupOfRows = 8;
+constexpr int64_t kColumnRowsAtOnce = 4, kGroupOfRows = 8;
 // Fewer rows are left to a thread for each column.
-constexpr int64_t kLeastRows = 32;
+constexpr int64_t kLeastColumnRows = 32;
 // Segments: until so many tiles are there, of so many rows of each thread at least.
-constexpr int64_t kTilesThatFill = 1024, kLeastRowsOfThread = 8, kMostSegments = 256;
+constexpr int64_t kColumnTilesThatFill = 1024, kLeastRowsOfThread = 8, kMostSegments = 256;
 // What symbols count as.
-constexpr int64_t kUnknownRows = 4 << 10, kUnknownColumns = 1 << 10;
+constexpr int64_t kUnknownColumnRows = 4 << 10, kUnknownColumnCount = 1 << 10;
 
-bool IsKnown(const BlockSite& site, const std::vector<int>& iters) {
+bool AreKnownIters(const BlockSite& site, const std::vector<int>& iters) {
   return std::ranges::all_of(
       iters, [&](int iter) { return ConstantExtent(*site.block().iter_vars[static_cast<size_t>(iter)]).has_value(); });
 }
@@ -80,8 +80,8 @@ Match<CudaColumns> FindCudaColumns(const BlockSite& site) {
   }
   columns.kept = contiguity.Runs(kept);
   columns.reduced = ReduceIters(site);
-  const int64_t rows = CountOfIters(site, columns.reduced, kUnknownRows);
-  if (rows < kLeastRows) return Declined{"it reduces a few rows"};
+  const int64_t rows = CountOfIters(site, columns.reduced, kUnknownColumnRows);
+  if (rows < kLeastColumnRows) return Declined{"it reduces a few rows"};
   const std::vector<int>& run = columns.kept.back();
   const int column = contiguity.Innermost(run), row = contiguity.Innermost(contiguity.Runs(columns.reduced).back());
   if (contiguity.Gathers(column) || contiguity.Gathers(row)) return Declined{"it reads at places from a table"};
@@ -98,18 +98,18 @@ Match<CudaColumns> FindCudaColumns(const BlockSite& site) {
     is_along |= *step == 1 && step_of_rows != 0;
   }
   if (!is_along) return Declined{"it reads no columns"};
-  const int64_t length = CountOfIters(site, run, kUnknownColumns);
+  const int64_t length = CountOfIters(site, run, kUnknownColumnCount);
   if (length < 2) return Declined{"it has one column"};
-  columns.lanes = std::clamp<int64_t>(kBytesOfAccess / bytes, 1, kMostLanes);
-  while (columns.lanes > 1 && (!IsKnown(site, run) || length % columns.lanes != 0)) columns.lanes /= 2;
+  columns.lanes = std::clamp<int64_t>(kBytesOfColumns / bytes, 1, kMostLanes);
+  while (columns.lanes > 1 && (!AreKnownIters(site, run) || length % columns.lanes != 0)) columns.lanes /= 2;
   while (columns.across < kCudaWarpThreads && columns.across * columns.lanes < length) columns.across *= 2;
-  columns.rows_of_threads = kThreadsOfTile / columns.across;
+  columns.rows_of_threads = kThreadsOfColumns / columns.across;
   int64_t tiles = (length + columns.tile() - 1) / columns.tile();
   for (size_t r = 0; r + 1 < columns.kept.size(); ++r) {
-    tiles *= std::min(CountOfIters(site, columns.kept[r], kUnknownColumns), kTilesThatFill);
-    tiles = std::min(tiles, kTilesThatFill);
+    tiles *= std::min(CountOfIters(site, columns.kept[r], kUnknownColumnCount), kColumnTilesThatFill);
+    tiles = std::min(tiles, kColumnTilesThatFill);
   }
-  while (columns.segments < kMostSegments && tiles * columns.segments * 2 <= kTilesThatFill &&
+  while (columns.segments < kMostSegments && tiles * columns.segments * 2 <= kColumnTilesThatFill &&
          rows / (columns.rows_of_threads * columns.segments * 2) >= kLeastRowsOfThread) {
     columns.segments *= 2;
   }
@@ -196,9 +196,9 @@ void BindShares(Schedule& s, const ColumnShares& shares, LoopRV block, LoopRV el
   below = FindLoopsBelow(s, shares.share, thread);
   if (!s.status().ok()) return;
   const auto rows = AsConstInt(s.Loop(below.reducing.front()).loop->extent);
-  int64_t at_once = kRowsAtOnce;
-  while (rows && at_once < 2 * kRowsAtOnce && *rows % at_once != 0) ++at_once;
-  if (rows && *rows % at_once != 0) at_once = kRowsAtOnce;
+  int64_t at_once = kColumnRowsAtOnce;
+  while (rows && at_once < 2 * kColumnRowsAtOnce && *rows % at_once != 0) ++at_once;
+  if (rows && *rows % at_once != 0) at_once = kColumnRowsAtOnce;
   const LoopRVs parts = s.Split(below.reducing.front(), {kRest, at_once});
   nest = {parts[0], parts[1]};
   nest.insert(nest.end(), below.spatial.begin(), below.spatial.end());
@@ -251,9 +251,9 @@ void BuildColumns(Schedule& s, const BlockName& name, std::vector<BlockName>& ha
     columns.kept = {SpatialIters(site)};
     columns.reduced = ReduceIters(site);
     columns.across = kCudaWarpThreads;
-    columns.rows_of_threads = kThreadsOfTile / columns.across;
+    columns.rows_of_threads = kThreadsOfColumns / columns.across;
   }
-  const int64_t rows = CountOfIters(site, columns.reduced, kUnknownRows);
+  const int64_t rows = CountOfIters(site, columns.reduced, kUnknownColumnRows);
   while (columns.rows_of_threads > 1 && columns.rows_of_threads * 2 > rows) columns.rows_of_threads /= 2;
   const BlockRV out = WriteBack(s, total, handled);
   if (!s.status().ok()) return;

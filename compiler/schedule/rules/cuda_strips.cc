@@ -26,8 +26,8 @@ namespace {
 constexpr int64_t kThreadsOfStrip = 1024, kThreadsOfShort = 256, kShortRows = 256;
 constexpr int64_t kRowBytes = 128, kLeastRowBytes = 64, kCacheBytes = 40 << 20;
 constexpr int64_t kLeastStrips = 128, kStripsAtOnce = 264;
-constexpr int64_t kUnknownRows = 1 << 10, kUnknownColumns = 1 << 10, kUnknownAround = 1 << 10;
-constexpr int64_t kRowsAtOnce = 4;
+constexpr int64_t kUnknownStripRows = 1 << 10, kUnknownStripColumns = 1 << 10, kUnknownStripsAround = 1 << 10;
+constexpr int64_t kStripRowsAtOnce = 4;
 
 // The last stage's axes, by its iteration variables, and the reductions.
 struct Strips {
@@ -130,9 +130,9 @@ Match<Strips> FindStrips(const ScheduleState& state) {
       return Declined{"its columns do not lie side by side"};
     }
   }
-  const int64_t rows = CountOfIters(last, strips.rows, kUnknownRows);
-  const int64_t length = CountOfIters(last, strips.columns, kUnknownColumns);
-  const int64_t around = CountOfIters(last, strips.around, kUnknownAround);
+  const int64_t rows = CountOfIters(last, strips.rows, kUnknownStripRows);
+  const int64_t length = CountOfIters(last, strips.columns, kUnknownStripColumns);
+  const int64_t around = CountOfIters(last, strips.around, kUnknownStripsAround);
   const int64_t bytes = std::max<int64_t>(StoreOf(last).buffer->dtype.bits / 8, 1);
   int64_t row_bytes = kRowBytes;
   while (row_bytes > kLeastRowBytes && rows * row_bytes * kStripsAtOnce > kCacheBytes) row_bytes /= 2;
@@ -228,7 +228,7 @@ std::vector<BlockName> ApplyCudaStrips(Schedule& s, const BlockSite&, const Targ
   s.Bind(thread, "threadIdx.x");
   if (!s.status().ok()) return handled;
   const auto count = AsConstInt(s.Loop(rows[0]).loop->extent);
-  if (count && *count % kRowsAtOnce == 0) s.Unroll(s.Split(rows[0], {kRest, kRowsAtOnce})[1]);
+  if (count && *count % kStripRowsAtOnce == 0) s.Unroll(s.Split(rows[0], {kRest, kStripRowsAtOnce})[1]);
   if (tile.lanes > 1) s.Vectorize(columns[2]);
   for (const ColumnShares& of : shares) BindShares(s, of, block, LoopRV{}, tile, handled);
   s.Bind(block, "blockIdx.x");

@@ -21,18 +21,18 @@ using namespace ir;  // NOLINT
 
 namespace {
 
-constexpr int64_t kThreadsOfTile = 8 * kCudaWarpThreads;
-constexpr int64_t kBytesOfAccess = 4;
+constexpr int64_t kThreadsOfMove = 8 * kCudaWarpThreads;
+constexpr int64_t kBytesOfMove = 4;
 // The side of a tile, of one of bytes, and of one where few of the larger ones would leave a GPU idle; what tiles of longer
 // elements and several inputs have together at most.
-constexpr int64_t kSide = 64, kSideOfBytes = 128, kSmallSide = 32, kTilesThatFill = 256;
-constexpr int64_t kMostTileBytes = 20 << 10, kMostSharedBytes = 44 << 10;
+constexpr int64_t kSideOfMove = 64, kSideOfBytes = 128, kSmallSideOfMove = 32, kMovesThatFill = 256;
+constexpr int64_t kMostTileBytes = 20 << 10, kMostBytesOfMove = 44 << 10;
 // Shorter runs are left to a thread for each element, unless they lie beside the other one in memory; and so is what is
 // too little for a block of threads.
-constexpr int64_t kLeastRun = 8, kLeastOfBoth = 4 * kThreadsOfTile;
-constexpr int64_t kUnknownLength = 1 << 20;
+constexpr int64_t kLeastRun = 8, kLeastOfBoth = 4 * kThreadsOfMove;
+constexpr int64_t kUnknownRun = 1 << 20;
 
-struct Tiles {
+struct MoveTiles {
   std::vector<std::vector<int>> runs;  // x is the last one
   size_t y = 0;
   std::vector<Buffer> inputs;  // that are read along y
@@ -40,16 +40,16 @@ struct Tiles {
 };
 
 // A symbol counts as many.
-int64_t LengthOf(const BlockSite& site, const std::vector<int>& run) {
+int64_t LengthOfRun(const BlockSite& site, const std::vector<int>& run) {
   int64_t length = 1;
   for (const int iter : run) {
-    const int64_t extent = ConstantExtent(*site.block().iter_vars[static_cast<size_t>(iter)]).value_or(kUnknownLength);
+    const int64_t extent = ConstantExtent(*site.block().iter_vars[static_cast<size_t>(iter)]).value_or(kUnknownRun);
     if (__builtin_mul_overflow(length, extent, &length)) return INT64_MAX / 2;
   }
   return length;
 }
 // Whether the run is known to consist of whole pieces of this length, a power of two.
-bool HasWhole(const BlockSite& site, const std::vector<int>& run, int64_t piece) {
+bool HasWholePieces(const BlockSite& site, const std::vector<int>& run, int64_t piece) {
   for (const int iter : run) {
     int64_t extent = ConstantExtent(*site.block().iter_vars[static_cast<size_t>(iter)]).value_or(1);
     for (; piece > 1 && extent % 2 == 0; extent /= 2) piece /= 2;
@@ -57,7 +57,7 @@ bool HasWhole(const BlockSite& site, const std::vector<int>& run, int64_t piece)
   return piece == 1;
 }
 
-int RunOf(const Tiles& tiles, int iter) {
+int RunOf(const MoveTiles& tiles, int iter) {
   for (size_t r = 0; r < tiles.runs.size(); ++r) {
     if (std::ranges::find(tiles.runs[r], iter) != tiles.runs[r].end()) return static_cast<int>(r);
   }
@@ -65,7 +65,8 @@ int RunOf(const Tiles& tiles, int iter) {
 }
 
 // For each dimension of the load, the runs that its index depends on.
-std::vector<std::vector<int>> RunsOfDimensions(const BlockSite& site, const Tiles& tiles, const BufferLoadNode& load) {
+std::vector<std::vector<int>> RunsOfDimensions(const BlockSite& site, const MoveTiles& tiles,
+                                               const BufferLoadNode& load) {
   std::vector<std::vector<int>> result;
   for (const PrimExpr& index : load.indices) {
     std::vector<int>& runs = result.emplace_back();
@@ -113,7 +114,7 @@ int64_t PowerNotBelow(int64_t length, int64_t most) {
 
 // The sizes of tiles, powers of two: what a thread has of one is then found by shifts, and it can be proved that the
 // threads together have all of it.
-void ChooseTiles(const BlockSite& site, Tiles& tiles) {
+void ChooseTiles(const BlockSite& site, MoveTiles& tiles) {
   const std::vector<int>&x = tiles.runs.back(), &y = tiles.runs[tiles.y];
   int64_t widest = std::max<int64_t>(StoreOf(site).buffer->dtype.bits / 8, 1), sum = 0;
   for (const Buffer& input : tiles.inputs) {
@@ -123,17 +124,17 @@ void ChooseTiles(const BlockSite& site, Tiles& tiles) {
   }
   int64_t others = 1;
   for (size_t r = 0; r + 1 < tiles.runs.size(); ++r) {
-    if (r != tiles.y) others *= std::min<int64_t>(LengthOf(site, tiles.runs[r]), kUnknownLength);
-    others = std::min(others, kUnknownLength);
+    if (r != tiles.y) others *= std::min<int64_t>(LengthOfRun(site, tiles.runs[r]), kUnknownRun);
+    others = std::min(others, kUnknownRun);
   }
-  const int64_t length_x = LengthOf(site, x), length_y = LengthOf(site, y);
-  int64_t side = widest == 1 ? kSideOfBytes : kSide, elements = side * side;
+  const int64_t length_x = LengthOfRun(site, x), length_y = LengthOfRun(site, y);
+  int64_t side = widest == 1 ? kSideOfBytes : kSideOfMove, elements = side * side;
   const auto num_tiles = [&] { return others * ((length_x + side - 1) / side) * ((length_y + side - 1) / side); };
-  if (std::min(length_x, length_y) > kSmallSide && num_tiles() < kTilesThatFill) side = kSmallSide;
+  if (std::min(length_x, length_y) > kSmallSideOfMove && num_tiles() < kMovesThatFill) side = kSmallSideOfMove;
   elements = side * side;
-  while (elements * sum > kMostTileBytes && elements > kSmallSide * kSmallSide) {
+  while (elements * sum > kMostTileBytes && elements > kSmallSideOfMove * kSmallSideOfMove) {
     elements /= 2;
-    side = kSmallSide;
+    side = kSmallSideOfMove;
   }
   const auto side_beside = [&](int64_t other, int64_t length) {
     int64_t longest = side;
@@ -143,14 +144,15 @@ void ChooseTiles(const BlockSite& site, Tiles& tiles) {
   tiles.of_x = PowerNotBelow(length_x, side);
   tiles.of_y = side_beside(tiles.of_x, length_y);
   if (tiles.of_y < side) tiles.of_x = side_beside(tiles.of_y, length_x);
-  tiles.lanes = std::max<int64_t>(kBytesOfAccess / widest, 1);
+  tiles.lanes = std::max<int64_t>(kBytesOfMove / widest, 1);
   const auto fits = [&](int64_t lanes) {
-    return HasWhole(site, x, lanes) && HasWhole(site, y, lanes) && tiles.of_x % lanes == 0 && tiles.of_y % lanes == 0;
+    return HasWholePieces(site, x, lanes) && HasWholePieces(site, y, lanes) && tiles.of_x % lanes == 0 &&
+           tiles.of_y % lanes == 0;
   };
   while (tiles.lanes > 1 && !fits(tiles.lanes)) tiles.lanes /= 2;
 }
 
-Match<Tiles> FindTiles(const BlockSite& site) {
+Match<MoveTiles> FindMoveTiles(const BlockSite& site) {
   Contiguity contiguity(site);
   std::vector<int> iters;
   for (size_t d = 0; d < StoreOf(site).indices.size(); ++d) {
@@ -158,7 +160,7 @@ Match<Tiles> FindTiles(const BlockSite& site) {
     if (iter >= 0) iters.push_back(iter);
   }
   if (iters.size() != site.block().iter_vars.size()) return Declined{"an axis is none of its result's"};
-  Tiles tiles{contiguity.Runs(iters)};
+  MoveTiles tiles{contiguity.Runs(iters)};
   if (tiles.runs.size() < 2) return Declined{"every access moves through all of its axes by constant steps"};
   for (const int iter : iters) {
     if (contiguity.IsUsedAlone(iter)) return Declined{"something else than places depends on its axes"};
@@ -197,18 +199,18 @@ Match<Tiles> FindTiles(const BlockSite& site) {
     }
   }
   tiles.y = y;
-  const int64_t length_x = LengthOf(site, tiles.runs.back()), length_y = LengthOf(site, tiles.runs[y]);
+  const int64_t length_x = LengthOfRun(site, tiles.runs.back()), length_y = LengthOfRun(site, tiles.runs[y]);
   if (length_x < kLeastRun && y + 2 != tiles.runs.size()) return Declined{"its rows are short, and lie apart"};
-  if (length_x < 2 || length_y < 2 || length_x * std::min(length_y, kUnknownLength) < kLeastOfBoth) {
+  if (length_x < 2 || length_y < 2 || length_x * std::min(length_y, kUnknownRun) < kLeastOfBoth) {
     return Declined{"it moves too few elements from one axis to another"};
   }
   ChooseTiles(site, tiles);
   int64_t shared = 0;
   for (const Buffer& input : tiles.inputs) {
-    shared += (std::max(tiles.of_x, tiles.of_y) + 2 * kBytesOfAccess) * std::min(tiles.of_x, tiles.of_y) *
+    shared += (std::max(tiles.of_x, tiles.of_y) + 2 * kBytesOfMove) * std::min(tiles.of_x, tiles.of_y) *
               std::max<int64_t>(input->dtype.bits / 8, 1);
   }
-  if (shared > kMostSharedBytes) return Declined{"tiles of its inputs would not fit into shared memory"};
+  if (shared > kMostBytesOfMove) return Declined{"tiles of its inputs would not fit into shared memory"};
   return tiles;
 }
 
@@ -221,7 +223,7 @@ void BindTile(Schedule& s, std::vector<LoopRV> loops, int64_t lanes) {
     loops.back() = parts[0];
     vector = parts[1];
   }
-  const LoopRVs rounds = s.Split(loops.size() > 1 ? s.Fuse(loops) : loops[0], {kRest, kThreadsOfTile});
+  const LoopRVs rounds = s.Split(loops.size() > 1 ? s.Fuse(loops) : loops[0], {kRest, kThreadsOfMove});
   std::vector<LoopRV> order{rounds[1], rounds[0]};
   if (lanes > 1) order.push_back(vector);
   s.Reorder(order);
@@ -231,7 +233,7 @@ void BindTile(Schedule& s, std::vector<LoopRV> loops, int64_t lanes) {
 }
 
 // The copy of an input's part of a tile in shared memory.
-void CopyInput(Schedule& s, BlockRV block, const Buffer& input, const Tiles& tiles,
+void CopyInput(Schedule& s, BlockRV block, const Buffer& input, const MoveTiles& tiles,
                const std::vector<std::vector<int64_t>>& groups, LoopRV tile, std::vector<BlockName>& handled) {
   if (!s.status().ok()) return;
   const auto& reads = s.Block(block).block().reads;
@@ -270,7 +272,7 @@ void CopyInput(Schedule& s, BlockRV block, const Buffer& input, const Tiles& til
   std::vector<LoopRV> order, loops;
   for (const InnerLoop& inner : InnerLoops(s, copy, tile)) {
     const auto extent = AsConstInt(s.Loop(inner.loop).loop->extent);
-    const int64_t padded = PowerNotBelow(extent.value_or(1), kUnknownLength);
+    const int64_t padded = PowerNotBelow(extent.value_or(1), kUnknownRun);
     if (!extent || padded == *extent) {
       loops.push_back(inner.loop);
       continue;
@@ -294,11 +296,11 @@ Match<> MatchesCudaTranspose(const ScheduleState& state, const BlockSite& site, 
   if (IsBoundToThreads(site)) return Declined{"it is bound to threads"};
   if (!state.IsRegular(site.block().name)) return Declined{"its bindings are not simple"};
   if (ReadsUnderCondition(site)) return Declined{"it reads under conditions"};
-  return FindTiles(site).As(Taken{});
+  return FindMoveTiles(site).As(Taken{});
 }
 
 std::vector<BlockName> ApplyCudaTranspose(Schedule& s, const BlockSite& site, const Target&) {
-  const Tiles tiles = *FindTiles(site);
+  const MoveTiles tiles = *FindMoveTiles(site);
   std::vector<std::vector<std::vector<int64_t>>> groups;
   for (const Buffer& input : tiles.inputs) {
     for (const LoadUse& use : LoadsOf(site)) {
