@@ -14,8 +14,6 @@
 namespace ingot::codegen {
 namespace {
 
-constexpr int64_t kBufferAlignment = 64;
-
 int64_t ElementBytes(const ir::Buffer& buffer) { return (buffer->dtype.total_bits() + 7) / 8; }
 
 // The product of a number and extents.

@@ -19,6 +19,9 @@
 
 namespace ingot::codegen {
 
+// Of workspaces and of the buffers in them.
+inline constexpr int64_t kBufferAlignment = 64;
+
 class Allocations {
  public:
   Allocations(FunctionBuilder& function, KernelStatus& status, MemoryAccess& memory, ExprEmitter& exprs,

@@ -101,7 +101,9 @@ void CudaKernelEmitter::BindArguments(llvm::Function* kernel) {
     kernel->getArg(index)->setName(var->name);
     exprs_.BindWord(*var, kernel->getArg(index++));
   }
-  kernel->getArg(index++)->setName("workspace");
+  llvm::Argument* workspace = kernel->getArg(index++);
+  workspace->setName("workspace");
+  workspace->addAttr(llvm::Attribute::getWithAlignment(function_.context(), llvm::Align(kBufferAlignment)));
   kernel->getArg(index++)->setName("failure");
   if (!launch_.round) return;
   kernel->getArg(index)->setName("round");

@@ -1,10 +1,12 @@
-// The copies are launches of their own: a thread writes the channels of a chunk, and threads that follow each other read
-// places that do.
+// The copies are launches of their own: a thread writes the channels of a chunk at once, and threads that follow each other
+// read places that do. A factor that has whole chunks of places, as the images of convolutions of one tap do, is read where
+// it is.
 #include "compiler/schedule/rules/cuda_channels.h"
 
 #include <algorithm>
 #include <utility>
 
+#include "compiler/arith/analyzer.h"
 #include "compiler/schedule/rules/analysis.h"
 #include "compiler/schedule/rules/epilogue.h"
 
@@ -27,17 +29,22 @@ int64_t ChannelDimension(const BufferLoadNode& load, const PrimVar& var) {
   return dimension;
 }
 
+// Whether whole chunks of a factor lie along an axis of its own, so that it is read where it is.
+bool HasPlacesInChunks(const BlockSite& site, const BufferLoadNode& load) {
+  arith::Analyzer analyzer;
+  for (const IterVar& iter : site.block().iter_vars) analyzer.Bind(iter->var, iter->domain);
+  const PrimExpr last = analyzer.Simplify(load.indices.back());
+  const auto row = AsConstInt(load.buffer->shape.back());
+  const auto iter = std::ranges::find_if(site.block().iter_vars,
+                                         [&](const IterVar& candidate) { return candidate->var.get() == last.get(); });
+  return iter != site.block().iter_vars.end() && (*iter)->type == IterType::kSpatial && row &&
+         *row % kChannelsOfChunk == 0 && ConstantExtent(**iter) == row;
+}
+
 // Copies a factor with its channels last; what only moves elements before goes into the copy.
-void CopyChannelsLast(Schedule& s, BlockRV product, int64_t read, const PrimVar& channels,
-                      std::vector<BlockName>& handled) {
-  if (!s.status().ok()) return;
-  const BlockSite site = s.Block(product);
-  const Buffer buffer = site.block().reads[static_cast<size_t>(read)].buffer;
-  const auto loads = *FactorsOfProduct(MatchReduction(site.block())->source);
-  const BufferLoadNode& load = loads[0]->buffer.same_as(buffer) ? *loads[0] : *loads[1];
-  const int64_t channel = ChannelDimension(load, channels);
-  const auto rank = static_cast<int64_t>(load.indices.size());
-  if (channel == rank - 1 && !s.state().OnlyWriter(buffer)) return;
+void CopyChannelsLast(Schedule& s, BlockRV product, int64_t read, int64_t channel, std::vector<BlockName>& handled) {
+  const auto rank =
+      static_cast<int64_t>(s.Block(product).block().reads[static_cast<size_t>(read)].buffer->shape.size());
   const BlockRV copy = s.CacheRead(product, read, "global");
   std::vector<int64_t> axes;
   for (int64_t d = 0; d < rank; ++d) {
@@ -47,7 +54,7 @@ void CopyChannelsLast(Schedule& s, BlockRV product, int64_t read, const PrimVar&
   s.TransformLayout(copy, 0, PermutingMap(axes));
   InlineMoves(s, copy);
   if (!s.status().ok()) return;
-  const LoopRVs loops = s.GetLoops(copy);  // over the dimensions as they were
+  const LoopRVs loops = s.GetLoops(copy);  // over the dimensions as they were: places are neighbours of places
   std::vector<LoopRV> around(loops.begin(), loops.end());
   const LoopRVs chunk = s.Split(around[static_cast<size_t>(channel)], {kRest, kChannelsOfChunk});
   around[static_cast<size_t>(channel)] = chunk[0];
@@ -55,7 +62,7 @@ void CopyChannelsLast(Schedule& s, BlockRV product, int64_t read, const PrimVar&
   order.push_back(chunk[1]);
   s.Reorder(order);
   const LoopRVs parts = s.Split(around.size() > 1 ? s.Fuse(around) : around[0], {kRest, kThreadsOfCopy});
-  s.Unroll(chunk[1]);
+  s.Vectorize(chunk[1]);
   s.Bind(parts[0], "blockIdx.x");
   s.Bind(parts[1], "threadIdx.x");
   handled.push_back(s.Block(copy).block().name);
@@ -82,6 +89,7 @@ Match<CudaChannels> FindCudaChannels(const BlockSite& site) {
     if (are_channels) channels.iter = axis.iter;
   }
   if (channels.iter < 0) return Declined{"its factors have no channels in whole chunks that are summed over"};
+  channels.batch = CountValues(site, product->batch);
   channels.rows = CountValues(site, product->rows);
   channels.columns = CountValues(site, product->columns);
   channels.sum = CountValues(site, product->sum);
@@ -89,13 +97,26 @@ Match<CudaChannels> FindCudaChannels(const BlockSite& site) {
 }
 
 BlockRV MakeChannelMatrices(Schedule& s, BlockRV product, const CudaChannels& channels,
-                            const ProductMultiples& multiples, std::vector<BlockName>& handled) {
+                            const ProductMultiples& multiples, bool makes_loops, std::vector<BlockName>& handled) {
   BlockRV out = InlineEpilogue(s, product, handled);
   if (!s.status().ok()) return out;
   const PrimVar var = s.Block(product).block().iter_vars[static_cast<size_t>(channels.iter)]->var;
   const size_t num_reads = s.Block(product).block().reads.size();
-  for (size_t read = 0; read < num_reads; ++read)
-    CopyChannelsLast(s, product, static_cast<int64_t>(read), var, handled);
+  std::vector<Buffer> in_place;  // factors whose chunks are of places
+  for (size_t read = 0; read < num_reads && s.status().ok(); ++read) {
+    const BlockSite site = s.Block(product);
+    const Buffer buffer = site.block().reads[read].buffer;
+    const auto loads = *FactorsOfProduct(MatchReduction(site.block())->source);
+    const BufferLoadNode& load = loads[0]->buffer.same_as(buffer) ? *loads[0] : *loads[1];
+    const int64_t channel = ChannelDimension(load, var);
+    const bool is_argument = !s.state().OnlyWriter(buffer);
+    if (is_argument && channel + 1 == std::ssize(load.indices)) continue;
+    if (is_argument && HasPlacesInChunks(site, load)) {
+      in_place.push_back(buffer);
+    } else {
+      CopyChannelsLast(s, product, static_cast<int64_t>(read), channel, handled);
+    }
+  }
   if (!s.status().ok()) return out;
   const CudaProduct axes = *FindCudaProduct(s.Block(product));
   out = FuseProduct(s, product, axes, multiples, out);
@@ -104,14 +125,17 @@ BlockRV MakeChannelMatrices(Schedule& s, BlockRV product, const CudaChannels& ch
   std::vector<Buffer> matrices;
   for (const BufferLoadNode* load : loads) matrices.push_back(load->buffer);
   for (const Buffer& matrix : matrices) {  // [.., sum, rows], which becomes [.., rows, sum]
+    const BlockSite writer = *s.state().OnlyWriter(matrix);
+    const Buffer source = LoadsOf(writer)[0].load->buffer;
+    if (std::ranges::any_of(in_place, [&](const Buffer& factor) { return factor.same_as(source); })) continue;
     const auto rank = static_cast<int64_t>(matrix->shape.size());
     std::vector<int64_t> turned;
     for (int64_t d = 0; d < rank - 2; ++d) turned.push_back(d);
     turned.insert(turned.end(), {rank - 1, rank - 2});
-    s.TransformLayout(s.GetBlock(s.state().OnlyWriter(matrix)->block().name), 0, PermutingMap(turned));
+    s.TransformLayout(s.GetBlock(writer.block().name), 0, PermutingMap(turned));
   }
   s.SetScope(product, 0, "local");
-  FuseResult(s, out, axes);
+  if (makes_loops) FuseResult(s, out, axes);
   return out;
 }
 

@@ -146,29 +146,40 @@ class CudaMmaBuilder {
       for (const int iter : {product_.m, product_.n, product_.k}) {
         extents_.push_back(ConstantExtent(*site.block().iter_vars[static_cast<size_t>(iter)]));
       }
+      for (const int iter : SpatialIters(site)) {
+        const auto extent = ConstantExtent(*site.block().iter_vars[static_cast<size_t>(iter)]);
+        if (iter != product_.m && iter != product_.n)
+          batch_ = batch_ && extent ? std::optional(*batch_ * *extent) : std::nullopt;
+      }
     } else {
       channels_ = *FindCudaChannels(site);
       extents_ = {channels_->rows, channels_->columns, channels_->sum};
+      batch_ = channels_->batch;
     }
   }
 
   std::vector<BlockName> Build() {
     ChooseTile();
-    std::vector<LoopRV> batch;
-    LoopRV m, n;
+    BlockRV out;
     if (channels_) {
-      const BlockRV out = MakeChannelMatrices(s_, reduction_, *channels_, {depth_, rows_, columns_}, handled_);
+      out = MakeChannelMatrices(s_, reduction_, *channels_, {depth_ * parts_, rows_, columns_}, parts_ == 1, handled_);
       if (!s_.status().ok()) return handled_;
       const BlockSite site = s_.Block(reduction_);
       SetProduct(site, *FindMmaProduct(site));
+    } else {
+      Pad();
+      out = WriteBack(s_, reduction_, handled_);
+    }
+    if (parts_ > 1) out = SplitSum(out);
+    if (!s_.status().ok()) return handled_;
+    std::vector<LoopRV> batch;
+    LoopRV m, n;
+    if (channels_ && parts_ == 1) {
       const LoopRVs loops = s_.GetLoops(out);
       m = loops[loops.size() - 2], n = loops.back();
       batch.assign(loops.begin(), loops.end() - 2);
     } else {
-      Pad();
-      const BlockRV out = WriteBack(s_, reduction_, handled_);
       const BlockSite out_site = s_.Block(out);
-      if (!s_.status().ok()) return handled_;
       for (const InnerLoop& entry : InnerLoops(s_, out, LoopRV{})) {
         if (entry.iter == IterOfDimension(out_site, m_dimension_)) {
           m = entry.loop;
@@ -185,7 +196,7 @@ class CudaMmaBuilder {
     s_.Reorder(order);
     s_.ComputeAt(reduction_, columns[0]);
     BuildSums(columns[0]);
-    const bool is_whole = extents_[1].value_or(1) % columns_ == 0;
+    const bool is_whole = parts_ > 1 || extents_[1].value_or(1) % columns_ == 0;
     Unroll(Spread(rows[1], columns[1], {}), is_whole && n_dimension_ > m_dimension_);
     BindTiles(s_, batch, rows[0], columns[0]);
     return handled_;
@@ -231,6 +242,21 @@ class CudaMmaBuilder {
     warps_of_columns_ = columns_ == kMmaHuge ? kWarps : std::max(kWarps / warps_of_rows_, columns_ / kMmaMiddle);
     constexpr int64_t kElementBytes = 2;
     stages_ = std::min(stages_, kMmaMostSharedBytes / ((rows_ + columns_) * depth_ * kElementBytes));
+    std::vector<int64_t> candidates;
+    const int64_t parts = UsualParts();
+    for (int64_t i = 1; i <= parts; i *= 2) candidates.push_back(i);
+    parts_ = s_.Choose("cuda_mma.parts", parts, std::move(candidates));
+  }
+  // How many blocks share the sum of each tile: where there are tiles for half of a GPU at most, as many as fill it and
+  // have some steps each. Their sums are added by a launch of its own, with the consumers.
+  int64_t UsualParts() const {
+    constexpr int64_t kMultiprocessors = 132, kLeastSteps = 4, kMostParts = 32;
+    if (!extents_[0] || !extents_[1] || !extents_[2] || !batch_) return 1;
+    const auto tiles_of = [](int64_t count, int64_t tile) { return (count + tile - 1) / tile; };
+    const int64_t blocks =
+        std::max<int64_t>(*batch_ * tiles_of(*extents_[0], rows_) * tiles_of(*extents_[1], columns_), 1);
+    const int64_t steps = tiles_of(*extents_[2], depth_);
+    return std::clamp<int64_t>(std::min(kMultiprocessors / blocks, steps / kLeastSteps), 1, kMostParts);
   }
   int64_t Threads() const { return warps_of_rows_ * warps_of_columns_ * kCudaWarpThreads; }
 
@@ -238,7 +264,7 @@ class CudaMmaBuilder {
   void Pad() {
     std::vector<int64_t> multiples(num_iters_, 1);
     const int iters[] = {product_.m, product_.n, product_.k};
-    const int64_t tiles[] = {rows_, columns_, depth_};
+    const int64_t tiles[] = {rows_, columns_, depth_ * parts_};
     bool is_padded = false;
     for (size_t i = 0; i < 3; ++i) {
       multiples[static_cast<size_t>(iters[i])] = tiles[i];
@@ -251,6 +277,48 @@ class CudaMmaBuilder {
     for (const BlockSite& block : s_.state().Blocks()) {
       if (!before.contains(block.block().name)) pads_.insert(block.block().name);
     }
+  }
+
+  // Gives parts of the sum to different blocks. Schedules the sum of the parts with the consumers, a thread for each
+  // element, and returns the block that writes the parts.
+  BlockRV SplitSum(BlockRV out) {
+    if (!s_.status().ok()) return out;
+    constexpr int64_t kThreadsOfTotal = 256;
+    const BlockRV total = reduction_;
+    const auto reads = s_.Block(total).block().reads;
+    const Buffer factors[] = {reads[static_cast<size_t>(product_.a_read)].buffer,
+                              reads[static_cast<size_t>(product_.b_read)].buffer};
+    LoopRV k;
+    for (const InnerLoop& entry : InnerLoops(s_, total, LoopRV{})) {
+      if (entry.iter == product_.k) k = entry.loop;
+    }
+    reduction_ = s_.RFactor(s_.Split(k, {parts_, kRest})[0]);
+    if (!s_.status().ok()) return out;
+    const auto rank = static_cast<int64_t>(StoreOf(s_.Block(reduction_)).indices.size());
+    std::vector<int64_t> axes{rank - 1};
+    for (int64_t d = 0; d + 1 < rank; ++d) axes.push_back(d);
+    s_.TransformLayout(reduction_, 0, PermutingMap(axes));
+    const LoopRVs around = s_.GetLoops(out);
+    const LoopRVs threads = s_.Split(around.size() > 1 ? s_.Fuse(around) : around[0], {kRest, kThreadsOfTotal});
+    s_.ComputeAt(total, threads[1]);
+    s_.SetScope(total, 0, "local");
+    const LoopRV sum = s_.GetLoops(total).back();
+    s_.DecomposeReduction(total, sum);
+    s_.Unroll(sum);
+    s_.Bind(threads[0], "blockIdx.x");
+    s_.Bind(threads[1], "threadIdx.x");
+    const BlockRV copy = s_.CacheWrite(reduction_, 0, "local");
+    if (!s_.status().ok()) return copy;
+    for (const BlockRV block : {reduction_, copy}) handled_.push_back(s_.Block(block).block().name);
+    const BlockSite site = s_.Block(reduction_);
+    const auto position = [&](const Buffer& factor) {
+      const auto& all = site.block().reads;
+      return std::ranges::find_if(all, [&](const auto& r) { return r.buffer.same_as(factor); }) - all.begin();
+    };
+    ++m_dimension_, ++n_dimension_;
+    product_ = {IterOfDimension(site, m_dimension_), IterOfDimension(site, n_dimension_), ReduceIters(site)[0],
+                position(factors[0]), position(factors[1])};
+    return copy;
   }
 
   // Below the loop over tiles: the start of the sums, the tiles of both factors, and the sums.
@@ -392,9 +460,10 @@ class CudaMmaBuilder {
   MmaProduct product_;
   std::optional<CudaChannels> channels_;         // nothing: it is a product of matrices as it is
   std::vector<std::optional<int64_t>> extents_;  // of rows, columns, k
+  std::optional<int64_t> batch_ = 1;
   size_t num_iters_ = 0;
   size_t m_dimension_ = 0, n_dimension_ = 0;  // of the result
-  int64_t rows_ = 1, columns_ = 1, depth_ = kMmaDepth, stages_ = 2;
+  int64_t rows_ = 1, columns_ = 1, depth_ = kMmaDepth, stages_ = 2, parts_ = 1;
   int64_t warps_of_rows_ = 1, warps_of_columns_ = 1;
   std::set<BlockName> pads_;
 };

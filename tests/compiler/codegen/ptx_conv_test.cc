@@ -201,6 +201,11 @@ TEST_CASE("convolutions by matrix instructions on the stand-in GPU are those of 
     int64_t places = c.batch;
     for (size_t axis = 0; axis < c.image.size(); ++axis) places *= c.Places(axis);
     if (!HasPlaces(c) || (places < 9 && c.symbolic == 0)) continue;  // the rule takes no fewer
+    if (i % 5 == 3) {
+      const DataType dtype = c.dtype;
+      c = Layer(24, 40, i % 2 == 0 ? 16 : 7, 1, 1);  // chunks of places, or of channels
+      c.dtype = dtype;
+    }
     CAPTURE(c.Text());
     const SizedFunction sized = Define(c);
     CHECK(KeepsAway(sized.function, "cuda_mma", SumsOf(c)) == "");
@@ -208,7 +213,6 @@ TEST_CASE("convolutions by matrix instructions on the stand-in GPU are those of 
     const Result<PtxImage> image = CompilePtx({&sources.back(), 1}, testing::Sm("sm_80"));
     REQUIRE(image.ok());
     CHECK(image->ptx.find("mma.sync") != std::string::npos);
-    CHECK(image->kernels[0].launches.size() == 3);
   }
   CheckPtxasTakes(sources);
 }

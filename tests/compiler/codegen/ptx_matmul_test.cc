@@ -324,6 +324,28 @@ TEST_CASE("factors of matrix instructions without whole chunks are padded first"
   CheckPtxasTakes(sources);
 }
 
+TEST_CASE("products by matrix instructions whose sums blocks share are those of the interpreter") {
+  std::vector<KernelSource> sources;
+  for (int form = 0; form < 5; ++form) {
+    Product p = Plain(form == 0 ? 64 : 21, form == 1 ? 32 : 75, form == 2 ? 1030 : 640);
+    p.dtype = form == 3 ? kBf16 : kF16;
+    p.batch = form == 4 ? 2 : 0;
+    p.a_turned = form == 1;
+    p.b_turned = form == 2 || form == 4;
+    p.out_turned = form == 3;
+    p.b_panels = form == 3;
+    p.has_epilogue = form != 0;
+    CAPTURE(p.Text());
+    const SizedFunction built = Build(p);
+    CHECK(Wrong(built, SmallIntegers(built, 1), *Expected(p, 1), sources) == "");
+    const Result<PtxImage> image = CompilePtx({&sources.back(), 1}, Sm("sm_80"));
+    REQUIRE(image.ok());
+    CHECK(image->ptx.find("mma.sync") != std::string::npos);
+    CHECK(image->kernels[0].launches.size() == 2);
+  }
+  CheckPtxasTakes(sources);
+}
+
 // A kernel with runs that tell it from mistaken ones.
 struct Judged {
   KernelSource source;
