@@ -94,6 +94,31 @@ class GpuArray:
         self.released += 1
 
 
+class TableArray(GpuArray):
+    """The same by DLPack's table of functions, as later libraries have it."""
+
+    stream, refuses = None, False
+
+    @c.CFUNCTYPE(c.c_int, c.py_object, c.POINTER(_capi.DLTensor))
+    def borrow(array, out):
+        if array.refuses:
+            return -1
+        out[0] = _capi.DLTensor(array.address, _capi.Device(2, 0), len(array.shape), _capi.DataType(2, 32, 1),
+                                array.shape, None, 0)
+        return 0
+
+    @c.CFUNCTYPE(c.c_int, c.c_int32, c.c_int32, c.POINTER(c.c_void_p))
+    def current_stream(kind, device, out):
+        assert (kind, device) == (2, 0)
+        out[0] = TableArray.stream
+        return 0
+
+    # The version 1.3, no table of an older one, and three functions for other ways.
+    words = (c.c_uint64 * 7)(1 | 3 << 32, 0, 0, 0, 0, c.cast(borrow, c.c_void_p).value,
+                             c.cast(current_stream, c.c_void_p).value)
+    __dlpack_c_exchange_api__ = _dlpack._api.PyCapsule_New(c.addressof(words), b"dlpack_exchange_api", None)
+
+
 class CudaPython(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -119,6 +144,16 @@ class CudaPython(unittest.TestCase):
         del m
         gc.collect()
         np.testing.assert_allclose(gpu.read(y), self.expected, atol=1e-3)  # which outlives its module
+
+    def test_a_table_of_functions(self):
+        m = ingot.load(self.file, device="cuda:0")
+        x = TableArray(self.images)
+        # What another stream computes, and what the table refuses, comes by __dlpack__.
+        for stream, refuses, streams in ((None, False, []), (1, False, []), (2, False, [1]), (1 << 40, False, [1, 1]),
+                                         (None, True, [1, 1, 1])):
+            TableArray.stream, x.refuses = stream, refuses
+            np.testing.assert_allclose(gpu.read(m(x)), self.expected, atol=1e-3)
+            self.assertEqual(x.streams, streams)
 
     def test_what_is_elsewhere(self):
         m = ingot.load(self.file)
