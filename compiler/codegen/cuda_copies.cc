@@ -210,48 +210,6 @@ std::optional<PrimExpr> CudaTiles::WholeRows(const std::vector<Stmt>& copies) {
   return is_needed ? all : std::nullopt;
 }
 
-std::optional<PrimExpr> CudaTiles::WholeIteration(const std::vector<Stmt>& copies, const PrimVar& var) {
-  struct Loops : StmtVisitor {
-    std::vector<const ForNode*> all, chunks;
-    using StmtVisitor::Visit;
-    void Visit(const ForNode& loop) override {
-      (loop.annotations.Find(schedule::kChunkCopy) != nullptr ? chunks : all).push_back(&loop);
-      StmtVisitor::Visit(loop);
-    }
-  } loops;
-  for (const Stmt& part : copies) loops.VisitStmt(part);
-  std::vector<PrimVar> inner;
-  for (const ForNode* loop : loops.all) {
-    exprs_.SetRange(loop->var, Range{loop->min, loop->extent});
-    inner.push_back(loop->var);
-  }
-  arith::Analyzer& analyzer = exprs_.analyzer();
-  std::vector<PrimExpr> bounds;
-  for (const ForNode* loop : loops.chunks) {
-    const std::optional<ChunkCopy> copy = MatchCopy(*loop);
-    if (!copy || copy->choice == nullptr) continue;
-    for (const PrimExpr& part : ConjunctsOf(copy->choice->args[0])) {
-      if (!MentionsAny(part, {var.get()})) continue;
-      const auto* comparison = As<BinaryNode>(part);
-      if (comparison == nullptr || comparison->op != BinaryOp::kLT) return std::nullopt;
-      const bool is_limit = std::ranges::none_of(inner, [&](const PrimVar& other) {
-        return MentionsAny(comparison->b, {other.get(), var.get(), loop->var.get()});
-      });
-      const auto linear = arith::DetectLinear(comparison->a, {var}, analyzer);
-      const auto step = linear ? AsConstInt(analyzer.Simplify(linear->coefficients[0])) : std::nullopt;
-      const auto last = linear ? analyzer.Bounds(linear->constant).max : arith::Interval::kUnboundedAbove;
-      if (!is_limit || !step || last == arith::Interval::kUnboundedAbove) return std::nullopt;
-      const PrimExpr bound = PrimExpr(var) * *step + Int64(last) < comparison->b;
-      if (std::ranges::none_of(bounds, [&](const PrimExpr& other) { return StructuralEqual(other, bound); })) {
-        bounds.push_back(bound);
-      }
-    }
-  }
-  std::optional<PrimExpr> all;
-  for (const PrimExpr& bound : bounds) all = all ? And(*all, bound) : bound;
-  return all;
-}
-
 void CudaTiles::EmitCopy(const ForNode& loop, bool is_asynchronous) {
   const std::optional<ChunkCopy> chunk = MatchCopy(loop);
   if (!chunk) return;
@@ -283,7 +241,6 @@ void CudaTiles::EmitCopy(const ForNode& loop, bool is_asynchronous) {
   std::vector<PrimExpr> other_bounds;  // those that hold from a lane on
   if (choice != nullptr) {
     for (const PrimExpr& part : ConjunctsOf(choice->args[0])) {
-      if (whole_iteration_ != nullptr && MentionsAny(part, {whole_iteration_})) continue;
       const auto bound = arith::BoundOf(part, loop.var, analyzer);
       if (MentionsAny(part, {loop.var.get()}) && !bound) return no("its condition is no bound");
       const PrimExpr place = bound ? analyzer.Simplify(bound->Place()) : nullptr;

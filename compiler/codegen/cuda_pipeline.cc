@@ -174,30 +174,6 @@ void CudaKernelEmitter::EmitPipeline(const ForNode& loop, int64_t stages) {
     });
     call(llvm::Intrinsic::nvvm_cp_async_commit_group, {});
   };
-  // The same in the loop, most of whose iterations are whole.
-  const std::optional<PrimExpr> whole_iteration = tiles_.WholeIteration(iteration->copies, loop.var);
-  const auto copy_mostly_whole = [&](llvm::Value* k, llvm::Value* stage) {
-    if (!whole_iteration) return copy(k, stage);
-    llvm::BasicBlock* whole = function_.NewBlock("whole");
-    llvm::BasicBlock* last = function_.NewBlock("last");
-    llvm::BasicBlock* copied = function_.NewBlock("copied");
-    bind(k, stage);
-    llvm::Value* is_whole = exprs_.Emit(*whole_iteration);
-    if (status_.failed()) return;
-    b.CreateCondBr(b.CreateAnd(is_whole, b.CreateICmpSLT(k, extent)), whole, last);
-    b.SetInsertPoint(whole);
-    tiles_.AssumeWholeIteration(loop.var.get());
-    for (const Stmt& part : iteration->copies) stmts_.Emit(part);
-    tiles_.AssumeWholeIteration(nullptr);
-    b.CreateBr(copied);
-    b.SetInsertPoint(last);
-    if_any(k, [&] {
-      for (const Stmt& part : iteration->copies) stmts_.Emit(part);
-    });
-    b.CreateBr(copied);
-    b.SetInsertPoint(copied);
-    call(llvm::Intrinsic::nvvm_cp_async_commit_group, {});
-  };
   // When the tiles of k are there, the groups behind theirs are on their way.
   const auto load_first = [&](llvm::Value* k, llvm::Value* stage) {
     call(llvm::Intrinsic::nvvm_cp_async_wait_group, {b.getInt32(static_cast<uint32_t>(ahead - 1))});
@@ -211,7 +187,7 @@ void CudaKernelEmitter::EmitPipeline(const ForNode& loop, int64_t stages) {
     for (int64_t step = 0; step + 1 < product->steps; ++step) {
       bind(k, stage);
       tiles_.LoadStep(*product, step + 1);
-      if (step == 0) copy_mostly_whole(b.CreateNSWAdd(k, number(ahead)), free_stage);
+      if (step == 0) copy(b.CreateNSWAdd(k, number(ahead)), free_stage);
       tiles_.MultiplyStep(*product, step, 0, rows);
     }
     tiles_.MultiplyStep(*product, product->steps - 1, 0, half);

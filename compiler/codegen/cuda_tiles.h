@@ -69,11 +69,6 @@ class CudaTiles {
   // are aligned, or some cannot be. While it is assumed, copies are emitted for that case.
   std::optional<ir::PrimExpr> WholeRows(const std::vector<ir::Stmt>& copies);
   void AssumeWholeRows(bool assumes) { assumes_whole_rows_ = assumes; }
-  // What must hold of the variable of a loop around the copies for its bounds to leave nothing out; nothing: they do not
-  // bound it, or in another way. Where it holds, copies are emitted without these bounds while it is assumed of the
-  // variable; null: of none.
-  std::optional<ir::PrimExpr> WholeIteration(const std::vector<ir::Stmt>& copies, const ir::PrimVar& var);
-  void AssumeWholeIteration(const ir::PrimVarNode* var) { whole_iteration_ = var; }
 
  private:
   // An access of a tile as a number of elements: first + the sum of the nest's variables times steps.
@@ -114,7 +109,6 @@ class CudaTiles {
   Numeric numeric_;
   std::map<const ir::PrimVarNode*, Spread> spreads_;  // of tiles
   bool assumes_whole_rows_ = false;
-  const ir::PrimVarNode* whole_iteration_ = nullptr;
 };
 
 }  // namespace ingot::codegen
