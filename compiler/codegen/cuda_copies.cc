@@ -130,6 +130,7 @@ std::optional<CudaTiles::ChunkCopy> CudaTiles::MatchCopy(const ForNode& loop) {
   arith::Analyzer& analyzer = exprs_.analyzer();
   exprs_.SetRange(loop.var, Range{loop.min, loop.extent});
   const auto are_neighbours = [&](const std::vector<PrimExpr>& indices) {
+    if (indices.empty()) return false;
     for (int64_t lane = 1; lane < copy.lanes; ++lane) {
       for (size_t d = 0; d < indices.size(); ++d) {
         const int64_t step = d + 1 == indices.size() ? lane : 0;

@@ -247,14 +247,16 @@ class CudaMmaBuilder {
     for (int64_t i = 1; i <= parts; i *= 2) candidates.push_back(i);
     parts_ = s_.Choose("cuda_mma.parts", parts, std::move(candidates));
   }
-  // How many blocks share the sum of each tile: where there are tiles for half of a GPU at most, as many as fill it and
-  // have some steps each. Their sums are added by a launch of its own, with the consumers.
+  // How many blocks share the sum of each tile: where there are tiles for a quarter of a GPU at most, as many as fill it and
+  // have some steps each. Their sums are added by a launch of its own, with the consumers, which costs more than it is worth
+  // where there are more tiles.
   int64_t UsualParts() const {
     constexpr int64_t kMultiprocessors = 132, kLeastSteps = 4, kMostParts = 32;
     if (!extents_[0] || !extents_[1] || !extents_[2] || !batch_) return 1;
     const auto tiles_of = [](int64_t count, int64_t tile) { return (count + tile - 1) / tile; };
     const int64_t blocks =
         std::max<int64_t>(*batch_ * tiles_of(*extents_[0], rows_) * tiles_of(*extents_[1], columns_), 1);
+    if (blocks > kMultiprocessors / 4) return 1;
     const int64_t steps = tiles_of(*extents_[2], depth_);
     return std::clamp<int64_t>(std::min(kMultiprocessors / blocks, steps / kLeastSteps), 1, kMostParts);
   }
