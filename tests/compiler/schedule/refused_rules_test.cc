@@ -110,7 +110,9 @@ TEST_CASE("rules: each runs to its end whichever of its primitives is refused") 
         }
       }
     }
-    CHECK(applied == all);
+    std::string missing;
+    for (const std::string& name : all) missing += applied.contains(name) ? "" : name + " ";
+    CHECK(missing == "");
   }
 }
 
