@@ -36,7 +36,8 @@ struct TileAccesses : StmtVisitor {
   void Visit(const ForNode& loop) override {
     const bool copied = is_copy_, multiplied = is_product_;
     is_copy_ |= loop.annotations.Find(schedule::kChunkCopy) != nullptr;
-    is_product_ |= loop.annotations.Find(schedule::kWarpProduct) != nullptr;
+    is_product_ |= loop.annotations.Find(schedule::kWarpProduct) != nullptr ||
+                   loop.annotations.Find(schedule::kGroupProduct) != nullptr;
     StmtVisitor::Visit(loop);
     is_copy_ = copied;
     is_product_ = multiplied;
@@ -69,6 +70,13 @@ void CudaTiles::SpreadOverBanks(const Stmt& launch) {
     spreads_[tile->data.get()] = {static_cast<unsigned>(std::countr_zero(static_cast<uint64_t>(bytes * rows))),
                                   kBanksBytes / kChunkBytes / rows - 1};
   }
+}
+
+bool CudaTiles::IsSwizzled(const Buffer& tile) const {
+  constexpr unsigned kRowShift = 7;
+  constexpr int64_t kRows = 8;
+  const auto found = spreads_.find(tile->data.get());
+  return found != spreads_.end() && found->second.shift == kRowShift && found->second.mask == kRows - 1;
 }
 
 // Elements of so many bytes apart are moved by as much: that many rows repeat the numbers that move their chunks.

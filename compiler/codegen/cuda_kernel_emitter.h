@@ -17,6 +17,7 @@
 #include "compiler/codegen/allocations.h"
 #include "compiler/codegen/codegen.h"
 #include "compiler/codegen/cuda_launches.h"
+#include "compiler/codegen/cuda_pipeline.h"
 #include "compiler/codegen/cuda_tiles.h"
 #include "compiler/codegen/expr_emitter.h"
 #include "compiler/codegen/function_builder.h"
@@ -55,7 +56,9 @@ class CudaKernelEmitter final : private TargetStatements, private KernelRuntime 
   void EmitBarrier();
   // cuda_pipeline.cc
   void EmitPipeline(const ir::ForNode& loop, int64_t stages);
-  llvm::Value* DynamicShared(int64_t bytes);
+  llvm::Value* DynamicShared(int64_t bytes, int64_t alignment, int64_t* first);
+  // cuda_wgmma.cc
+  void EmitGroupPipeline(const ir::ForNode& loop, int64_t stages, const PipelinedIteration& iteration);
   void SimplifyBarriers();
   llvm::Value* HasFailed();
 

@@ -25,8 +25,10 @@
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include "compiler/codegen/cuda_kernel_emitter.h"
+#include "compiler/codegen/cuda_pipeline.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/schedule/device_loops.h"
+#include "compiler/target/cuda.h"
 
 namespace ingot::codegen {
 
@@ -35,15 +37,6 @@ using namespace ir;  // NOLINT
 namespace {
 
 constexpr int64_t kTileAlignment = 128;  // that of the banks
-// What every architecture gives a block that asks for it.
-constexpr int64_t kMostSharedBytes = 99 << 10;
-
-// The iteration's tiles, the loops over threads that copy to them, and the one that multiplies them.
-struct PipelinedIteration {
-  std::vector<Buffer> tiles;
-  std::vector<Stmt> copies;
-  const ForNode *threads = nullptr, *product = nullptr;
-};
 
 bool IsOneOf(const std::vector<Buffer>& tiles, const PrimVar& data) {
   return std::ranges::any_of(tiles, [&](const Buffer& tile) { return tile->data.same_as(data); });
@@ -67,8 +60,9 @@ struct TileUses : StmtVisitor {
   }
 };
 
-// Nothing where it is something else than copies from global memory and then one product, which stores to nothing there.
-std::optional<PipelinedIteration> ReadIteration(const ForNode& loop) {
+}  // namespace
+
+std::optional<PipelinedIteration> ReadPipelinedIteration(const ForNode& loop) {
   PipelinedIteration iteration;
   Stmt body = loop.body;
   while (const auto* allocate = As<AllocateNode>(body)) {
@@ -90,44 +84,53 @@ std::optional<PipelinedIteration> ReadIteration(const ForNode& loop) {
     }
     iteration.threads = threads;
     iteration.product = As<ForNode>(threads->body);
-    const bool multiplies =
-        iteration.product != nullptr && iteration.product->annotations.Find(schedule::kWarpProduct) != nullptr;
-    if (!multiplies || reader.stores_global) return std::nullopt;
+    const auto is_product = [&](const char* kind) {
+      return iteration.product != nullptr && iteration.product->annotations.Find(kind) != nullptr;
+    };
+    iteration.is_of_groups = is_product(schedule::kGroupProduct);
+    if (!iteration.is_of_groups && !is_product(schedule::kWarpProduct)) return std::nullopt;
+    if (reader.stores_global) return std::nullopt;
   }
   if (iteration.copies.empty() || iteration.threads == nullptr) return std::nullopt;
   return iteration;
 }
 
-int64_t TileBytes(const Buffer& tile) {
+int64_t TileBytes(const Buffer& tile, int64_t alignment) {
   int64_t bytes = (tile->dtype.bits + 7) / 8;
   for (const PrimExpr& extent : tile->shape) bytes *= *AsConstInt(extent);
-  return (bytes + kTileAlignment - 1) / kTileAlignment * kTileAlignment;
+  return (bytes + alignment - 1) / alignment * alignment;
 }
 
-}  // namespace
-
-// The first byte of shared memory that the launch gives the block.
-llvm::Value* CudaKernelEmitter::DynamicShared(int64_t bytes) {
-  shared_bytes_ += bytes;
-  if (shared_bytes_ + static_shared_bytes_ > kMostSharedBytes) {
+// The first byte of shared memory that the launch gives the block, which has so many more of them from `first` on, a
+// multiple of the alignment.
+llvm::Value* CudaKernelEmitter::DynamicShared(int64_t bytes, int64_t alignment, int64_t* first) {
+  *first = (shared_bytes_ + alignment - 1) / alignment * alignment;
+  shared_bytes_ = *first + bytes;
+  const int64_t most = CudaSharedBytes(target_);
+  if (shared_bytes_ + static_shared_bytes_ > most) {
     status_.Unsupported("its blocks need " + std::to_string(shared_bytes_ + static_shared_bytes_) +
-                        " bytes of shared memory, of " + std::to_string(kMostSharedBytes));
+                        " bytes of shared memory, of " + std::to_string(most));
   }
   const std::string name = symbol_ + "$shared";
-  if (llvm::GlobalVariable* found = function_.module().getGlobalVariable(name)) return found;
+  llvm::GlobalVariable* found = function_.module().getGlobalVariable(name);
+  if (found != nullptr) {
+    found->setAlignment(std::max(found->getAlign().valueOrOne(), llvm::Align(static_cast<uint64_t>(alignment))));
+    return found;
+  }
   auto* variable = new llvm::GlobalVariable(
       function_.module(), llvm::ArrayType::get(function_.instructions().getInt8Ty(), 0), /*isConstant=*/false,
       llvm::GlobalValue::ExternalLinkage, nullptr, name, nullptr, llvm::GlobalValue::NotThreadLocal, kCudaSharedMemory);
-  variable->setAlignment(llvm::Align(kTileAlignment));
+  variable->setAlignment(llvm::Align(static_cast<uint64_t>(alignment)));
   return variable;
 }
 
 void CudaKernelEmitter::EmitPipeline(const ForNode& loop, int64_t stages) {
   llvm::IRBuilderBase& b = function_.instructions();
-  const std::optional<PipelinedIteration> iteration = ReadIteration(loop);
+  const std::optional<PipelinedIteration> iteration = ReadPipelinedIteration(loop);
   if (!iteration || stages < 2 || thread_depth_ == 0 || threads_ != nullptr || in_pipeline_) {
     return status_.Unsupported("loop \"" + loop.var->name + "\" is none whose tiles can be copied ahead");
   }
+  if (iteration->is_of_groups) return EmitGroupPipeline(loop, stages, *iteration);
   const int64_t ahead = stages - 1;
   const auto number = [&](int64_t value) { return b.getInt64(static_cast<uint64_t>(value)); };
   const auto call = [&](llvm::Intrinsic::ID id, llvm::ArrayRef<llvm::Value*> arguments) {
@@ -137,10 +140,9 @@ void CudaKernelEmitter::EmitPipeline(const ForNode& loop, int64_t stages) {
   const std::optional<CudaTiles::Product> product = tiles_.MatchProduct(*iteration->product, *iteration->threads);
   if (!product) return;
   if (product->steps % 2 != 0) return status_.Unsupported("a product that is pipelined has an odd number of steps");
-  const int64_t first_byte = shared_bytes_;
-  int64_t stage_bytes = 0;
-  for (const Buffer& tile : iteration->tiles) stage_bytes += TileBytes(tile);
-  llvm::Value* memory = DynamicShared(stage_bytes * stages);
+  int64_t first_byte = 0, stage_bytes = 0;
+  for (const Buffer& tile : iteration->tiles) stage_bytes += TileBytes(tile, kTileAlignment);
+  llvm::Value* memory = DynamicShared(stage_bytes * stages, kTileAlignment, &first_byte);
   std::vector<int> scopes;
   for (const Buffer& tile : iteration->tiles) scopes.push_back(memory_.scopes().Add(tile->name));
   const auto bind = [&](llvm::Value* k, llvm::Value* stage) {
@@ -150,7 +152,7 @@ void CudaKernelEmitter::EmitPipeline(const ForNode& loop, int64_t stages) {
     for (size_t i = 0; i < iteration->tiles.size(); ++i) {
       llvm::Value* base = b.CreateGEP(b.getInt8Ty(), memory, b.CreateNSWAdd(begin, number(place)));
       memory_.Bind(iteration->tiles[i]->data.get(), {base, scopes[i], kTileAlignment});
-      place += TileBytes(iteration->tiles[i]);
+      place += TileBytes(iteration->tiles[i], kTileAlignment);
     }
   };
   llvm::Value* extent = exprs_.EmitWithoutOverflow(loop.extent);

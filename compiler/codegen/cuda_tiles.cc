@@ -212,9 +212,11 @@ std::optional<CudaTiles::Product> CudaTiles::MatchProduct(const ForNode& nest, c
   llvm::Value* b_lane =
       b_.CreateNSWAdd(times(row, p.b_depth_step != 1 ? p.b_depth_step : p.column_step),
                       b_.CreateNSWAdd(times(bit(3), kMatrix * p.b_depth_step), times(bit(4), p.next_columns)));
+  p.a_first = a_place->first;
+  p.b_first = b_place->first;
   const auto places = [&](const Buffer& tile, const Place& place, llvm::Value* of_lane, const std::vector<int64_t>& own,
                           int64_t depth_step) {
-    llvm::Value* of_thread = b_.CreateNSWAdd(WarpOffset(place.first, threads), of_lane);
+    llvm::Value* of_thread = b_.CreateNSWAdd(OffsetOfFirst(place.first, threads, kCudaWarpThreads), of_lane);
     Product::Places all;
     for (int64_t step = 0; step < p.steps; ++step) {
       for (const int64_t elements : own) {
@@ -232,13 +234,12 @@ std::optional<CudaTiles::Product> CudaTiles::MatchProduct(const ForNode& nest, c
   return p;
 }
 
-// Where the warp's part of a tile begins.
-llvm::Value* CudaTiles::WarpOffset(const PrimExpr& first, const ForNode& threads) {
-  const PrimVar warp = MakePrimVar("warp");
-  exprs_.SetRange(warp, Range{threads.min, threads.extent});
-  exprs_.Bind(warp.get(),
-              b_.CreateAnd(exprs_.Find(threads.var.get()), b_.getInt64(~static_cast<uint64_t>(kCudaWarpThreads - 1))));
-  return exprs_.EmitIndex(Substitute(first, {{threads.var, PrimExpr(warp)}}));
+llvm::Value* CudaTiles::OffsetOfFirst(const PrimExpr& first, const ForNode& threads, int64_t of_threads) {
+  const PrimVar together = MakePrimVar("together");
+  exprs_.SetRange(together, Range{threads.min, threads.extent});
+  exprs_.Bind(together.get(),
+              b_.CreateAnd(exprs_.Find(threads.var.get()), b_.getInt64(~static_cast<uint64_t>(of_threads - 1))));
+  return exprs_.EmitIndex(Substitute(first, {{threads.var, PrimExpr(together)}}));
 }
 
 // The registers of a step's fragments: four for each pair of rows, then two for each pair of columns.

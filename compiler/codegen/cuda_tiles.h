@@ -43,6 +43,7 @@ class CudaTiles {
     int64_t row_step = 0, column_step = 0;  // from one to the next, in elements
     int64_t a_depth_step = 0, b_depth_step = 0;
     int64_t steps = 0;
+    ir::PrimExpr a_first, b_first;          // where the thread's first element is, over the thread
     Places a_places, b_places;              // of what the lane gives to ldmatrix
     llvm::AllocaInst* fragments = nullptr;  // those of two steps
     int64_t next_columns = 0;               // from the columns of one matrix to those of the next
@@ -53,6 +54,11 @@ class CudaTiles {
   // the step after the next one are loaded. It multiplies the fragments of rows from one number to another.
   void LoadStep(const Product& product, int64_t step);
   void MultiplyStep(const Product& product, int64_t step, size_t begin, size_t end);
+
+  // The place of the first one of so many threads, the thread among them: a power of two.
+  llvm::Value* OffsetOfFirst(const ir::PrimExpr& first, const ir::ForNode& threads, int64_t of_threads);
+  // Whether rows of 128 bytes are spread as the 128-byte swizzle of wgmma does: chunk c of row r lies at c ^ (r % 8).
+  bool IsSwizzled(const ir::Buffer& tile) const;
 
   // Spreads the rows of the launch's tiles over the banks of shared memory, so that eight rows have a chunk at the same
   // place in different ones: a row of at least 128 bytes begins with the chunk of its number modulo 8, two rows of 64 bytes
@@ -88,7 +94,6 @@ class CudaTiles {
   llvm::Value* Moved(const ir::Buffer& tile, llvm::Value* offset);
   std::optional<Place> PlaceOf(const ir::Buffer& buffer, const std::vector<ir::PrimExpr>& indices,
                                const std::vector<ir::PrimVar>& vars, arith::Analyzer& analyzer);
-  llvm::Value* WarpOffset(const ir::PrimExpr& first, const ir::ForNode& threads);
   llvm::Value* FragmentSlot(const Product& product, int64_t step, int64_t number);
   void LoadMatrices(const Product& product, const ir::Buffer& tile, const Product::Places& places, int64_t elements,
                     bool turned, int count, int64_t step, int64_t number);

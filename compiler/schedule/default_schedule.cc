@@ -38,6 +38,9 @@ constexpr std::array kRules = {
 
 constexpr std::array kCudaRules = {
     kRules[0],
+    ScheduleRule{"cuda_wgmma",
+                 "a large matrix product of 16-bit floats on sm_90a: matrix instructions of four warps, left running",
+                 MatchesCudaWgmma, ApplyCudaWgmma},
     ScheduleRule{"cuda_mma",
                  "a matrix product of 16-bit floats: tiles in shared memory, copied ahead, matrix instructions",
                  MatchesCudaMma, ApplyCudaMma},

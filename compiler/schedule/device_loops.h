@@ -10,6 +10,9 @@ namespace ingot::schedule {
 // The nest, in a loop over threads, adds products of elements of two shared tiles to sums that the thread keeps: matrix
 // instructions of its warp.
 inline constexpr const char* kWarpProduct = "cuda_warp_product";
+// The same by matrix instructions of four warps, which run on their own until they are waited for (wgmma): the nest of an
+// iteration of kPipelineStages. The tiles have rows of 128 bytes, whose 16-byte parts code generation swaps.
+inline constexpr const char* kGroupProduct = "cuda_group_product";
 // The loop copies 16 bytes that lie next to each other to shared memory: one access.
 inline constexpr const char* kChunkCopy = "cuda_chunk_copy";
 // Each iteration of the loop copies tiles to shared memory and then uses them: so many iterations' tiles are there or on
@@ -17,8 +20,8 @@ inline constexpr const char* kChunkCopy = "cuda_chunk_copy";
 inline constexpr const char* kPipelineStages = "cuda_pipeline_stages";
 
 inline bool IsDeviceLoop(const ir::ForNode& loop) {
-  return loop.annotations.Find(kWarpProduct) != nullptr || loop.annotations.Find(kChunkCopy) != nullptr ||
-         loop.annotations.Find(kPipelineStages) != nullptr;
+  return loop.annotations.Find(kWarpProduct) != nullptr || loop.annotations.Find(kGroupProduct) != nullptr ||
+         loop.annotations.Find(kChunkCopy) != nullptr || loop.annotations.Find(kPipelineStages) != nullptr;
 }
 
 }  // namespace ingot::schedule

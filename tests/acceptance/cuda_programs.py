@@ -356,6 +356,30 @@ def check_digits(tools, model, data):
     return problem is not None
 
 
+def check_architectures(tools):
+    """A product that is large enough for wgmma: sm_90a has it, other GPUs that run the same file have not."""
+    half = TensorProto.FLOAT16
+    infos = [helper.make_tensor_value_info(name, half, dims)
+             for name, dims in (("a", [1024, 136]), ("b", [136, 1016]), ("y", [1024, 1016]))]
+    nodes = [helper.make_node("MatMul", ["a", "b"], ["s"]), helper.make_node("Relu", ["s"], ["y"])]
+    model, results = tools.folder / "large.onnx", tools.folder / "large.npz"
+    onnx.save(helper.make_model(helper.make_graph(nodes, "large", infos[:2], infos[2:]),
+                                opset_imports=[helper.make_opsetid("", 20)], ir_version=9), model)
+    inputs = ("--input", "a=rand", "--input", "b=rand", "--seed", "3")
+    subprocess.run([tools.bin_dir / "vm-run", tools.compile(model, "cpu"), *inputs, "--output", f"@{results}"], check=True,
+                   env=tools.environment, capture_output=True)
+    program = tools.compile(model, "cuda:sm_80,sm_90,sm_90a")
+    problems = 0
+    for architecture in ("90", "100"):
+        done = subprocess.run([tools.standin / "vm-run", program, *inputs, "--device", "cuda:0", "--expect",
+                               f"@{results}", "--atol", "1e-2"], capture_output=True, text=True,
+                              env={**tools.environment, "INGOT_STANDIN_SM": architecture})
+        if done.returncode != 0:
+            problems += 1
+            print(f"a large product on sm_{architecture}: {done.stdout}{done.stderr}")
+    return problems
+
+
 def check_states(tools):
     """A cache that grows step by step lies on the GPU, and steps of several sizes append to it there."""
     nodes = [helper.make_node("Concat", ["past", "x"], ["present"], axis=1),
@@ -423,6 +447,7 @@ def main():
         tools = Tools(bin_dir, standin, pathlib.Path(folder))
         problems = check_devices(tools, model) + check_placement(tools) + check_models(tools) + check_states(tools)
         problems += check_machine_code(tools, model, data)
+        problems += check_architectures(tools)
         return problems + check_both(tools, model, data) + check_digits(tools, model, data)
 
 

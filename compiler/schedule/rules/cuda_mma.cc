@@ -24,6 +24,7 @@
 #include "compiler/schedule/device_loops.h"
 #include "compiler/schedule/rules/analysis.h"
 #include "compiler/schedule/rules/cuda_channels.h"
+#include "compiler/schedule/rules/cuda_mma.h"
 #include "compiler/schedule/rules/cuda_product.h"
 #include "compiler/schedule/rules/epilogue.h"
 #include "compiler/schedule/rules/rules.h"
@@ -47,13 +48,6 @@ constexpr int64_t kMmaLeastSide = 9, kMmaLeastDepth = 8;
 // What every architecture gives a block that asks for it.
 constexpr int64_t kMmaMostSharedBytes = 99 << 10;
 
-// The positions of the iteration variables of rows (of the first factor), columns (of the second one) and the sum, and
-// the factors' positions among the block's reads.
-struct MmaProduct {
-  int m = -1, n = -1, k = -1;
-  int64_t a_read = -1, b_read = -1;
-};
-
 // The load of a factor that is cast to float32; null: it is something else.
 const BufferLoadNode* CastLoad(const PrimExpr& expr) {
   const auto* cast = As<CastNode>(expr);
@@ -69,6 +63,8 @@ int64_t MmaPanelWidth(const PrimExpr& index, BinaryOp op, const PrimVar& var) {
   const int64_t width = AsConstInt(binary->b).value_or(0);
   return width > 0 && width % kMmaChunk == 0 && kMmaFew % width == 0 ? width : 0;
 }
+
+}  // namespace
 
 Match<MmaProduct> FindMmaProduct(const BlockSite& site) {
   const std::optional<Reduction> reduction = MatchReduction(site.block());
@@ -136,6 +132,8 @@ Match<MmaProduct> FindMmaProduct(const BlockSite& site) {
   p.b_read = position(*b);
   return p;
 }
+
+namespace {
 
 class CudaMmaBuilder {
  public:

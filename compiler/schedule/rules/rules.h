@@ -33,6 +33,10 @@ std::vector<BlockName> ApplyRows(Schedule& schedule, const BlockSite& block, con
 // cuda_matmul.cc
 Match<> MatchesCudaMatmul(const ScheduleState& state, const BlockSite& site, const Target& target);
 std::vector<BlockName> ApplyCudaMatmul(Schedule& schedule, const BlockSite& site, const Target& target);
+// cuda_wgmma.cc. MatchesAnyCudaWgmma asks for the form alone, whatever the sizes are.
+Match<> MatchesAnyCudaWgmma(const ScheduleState& state, const BlockSite& site, const Target& target);
+Match<> MatchesCudaWgmma(const ScheduleState& state, const BlockSite& site, const Target& target);
+std::vector<BlockName> ApplyCudaWgmma(Schedule& schedule, const BlockSite& site, const Target& target);
 // cuda_mma.cc
 Match<> MatchesCudaMma(const ScheduleState& state, const BlockSite& site, const Target& target);
 std::vector<BlockName> ApplyCudaMma(Schedule& schedule, const BlockSite& site, const Target& target);

@@ -14,6 +14,7 @@
 #include "compiler/interp/interpreter.h"
 #include "compiler/op/reference.h"
 #include "compiler/schedule/default_schedule.h"
+#include "compiler/target/cuda.h"
 #include "compiler/transform/tensor/lowered.h"
 
 namespace ingot::codegen::testing {
@@ -28,8 +29,6 @@ Result<ptx::LaunchConfig> ConfigOf(const PtxLaunch& launch, const std::vector<in
   config.shared_bytes = launch.shared_bytes;
   return config;
 }
-
-constexpr int64_t kMostSharedBytes = 99 << 10;  // of a block, on every architecture
 
 std::string PtxasPath() {
   for (const char* path : {"/usr/local/cuda/bin/ptxas", "/usr/bin/ptxas"}) {
@@ -53,6 +52,8 @@ Result<ptx::LaunchCounts> RunImage(const KernelSource& source, const PtxImage& i
                                    const ptx::MachineOptions& options) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> ints, op::IntsOf(source.lowered, arguments));
   ptx::Machine machine(options);
+  const bool is_exact = image.ptx.find(".target sm_90a") != std::string::npos;
+  const int64_t most_shared_bytes = CudaSharedBytes(Sm(is_exact ? "sm_90a" : "sm_80"));
   ptx::LaunchCounts all;
   INGOT_ASSIGN_OR_RETURN(const ptx::ModuleId module, machine.LoadModule(image.ptx));
   const auto allocate = [&](int64_t bytes) { return machine.Allocate(std::max<int64_t>(bytes, 1)); };
@@ -76,7 +77,7 @@ Result<ptx::LaunchCounts> RunImage(const KernelSource& source, const PtxImage& i
     INGOT_ASSIGN_OR_RETURN(const ptx::LaunchConfig config, ConfigOf(launch, ints));
     if (std::ranges::find(config.grid, 0) != std::end(config.grid)) return Status();
     INGOT_ASSIGN_OR_RETURN(const ptx::LaunchCounts counts,
-                           machine.Launch(module, launch.entry, config, arguments_of_one, kMostSharedBytes));
+                           machine.Launch(module, launch.entry, config, arguments_of_one, most_shared_bytes));
     all.warp_instructions += counts.warp_instructions;
     all.global_requests += counts.global_requests;
     all.global_sectors += counts.global_sectors;
@@ -194,6 +195,7 @@ Assembled Assemble(const std::string& ptx, const std::string& sm) {
   std::string line;
   while (std::getline(file, line)) {
     if (line.find("error") != std::string::npos || line.find("fatal") != std::string::npos) made.errors += line + "\n";
+    if (line.find("(C7") != std::string::npos) made.remarks += line + "\n";
     if (line.find("spill stores") != std::string::npos) {
       made.most_spilled = std::max(made.most_spilled, std::atoi(line.c_str() + line.find(',') + 1));
     }

@@ -14,7 +14,8 @@ namespace ingot::codegen::testing {
 Target Sm(const char* name);  // "sm_80"
 // The function, scheduled and lowered, as the kernel "kernel".
 Result<KernelSource> SourceOf(const ir::PrimFunc& function, const Target& target);
-// Launches the image's kernel and puts the results into the arguments; what its launches count, together.
+// Launches the image's kernel and puts the results into the arguments; what its launches count, together. A block gets
+// the shared memory that it may have on every architecture, on 9.0 alone what it may have there.
 Result<ptx::LaunchCounts> RunImage(const KernelSource& source, const PtxImage& image, op::KernelArguments& arguments,
                                    const ptx::MachineOptions& options = {
                                        .orders = {ptx::WarpOrder::kLowestFirst, ptx::WarpOrder::kRandom}});
@@ -44,6 +45,7 @@ struct Assembled {
   bool is_ok = false;
   std::string errors;
   int launches = 0, most_registers = 0, most_spilled = 0;  // of a thread; in bytes
+  std::string remarks;                                     // what it says about speed
 };
 Assembled Assemble(const std::string& ptx, const std::string& sm);
 // ptxas takes the kernels for sm_80 and sm_90, and finds registers for nearly all that a thread has.

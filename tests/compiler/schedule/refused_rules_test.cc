@@ -43,9 +43,26 @@ def deep(A: T.Buffer((13, 65536), "float32"), B: T.Buffer((4, 65536, 16), "float
                 C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vj // 16, vk, vj % 16]
 )";
 
+// A product of 16-bit floats with tiles for all of a GPU.
+constexpr const char* kLargeProduct = R"(from tvm.script import tirx as T
+
+@T.prim_func
+def large(A: T.Buffer((2040, 200), "float16"), B: T.Buffer((200, 2048), "float16"), C: T.Buffer((2040, 2048), "float32")):
+    with T.sblock("root"):
+        for i, j, k in T.grid(2040, 2048, 200):
+            with T.sblock("C"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                T.reads(A[vi, vk], B[vk, vj])
+                T.writes(C[vi, vj])
+                with T.init():
+                    C[vi, vj] = T.float32(0)
+                C[vi, vj] = C[vi, vj] + T.Cast("float32", A[vi, vk]) * T.Cast("float32", B[vk, vj])
+)";
+
 // What the other tests of schedules use, the inputs of the goldens of default schedules among it.
 std::vector<NamedFunction> Functions() {
-  std::vector<NamedFunction> functions{{"deep product", FunctionOf(kDeepProduct)}};
+  std::vector<NamedFunction> functions{{"deep product", FunctionOf(kDeepProduct)},
+                                       {"large product", FunctionOf(kLargeProduct)}};
   for (const testing::Case& c : testing::AllCases()) functions.push_back({c.name, c.function});
   for (const auto& file : std::filesystem::directory_iterator(golden::TestDirectory() + "/golden/schedule")) {
     const std::string name = file.path().filename().string();
@@ -85,7 +102,7 @@ Schedule ApplyWithRefusals(const Schedule& s, const ScheduleRule& rule, const Bl
 }
 
 TEST_CASE("rules: each runs to its end whichever of its primitives is refused") {
-  for (const char* target_name : {"cpu", "cuda:sm_80"}) {
+  for (const char* target_name : {"cpu", "cuda:sm_90a"}) {
     std::set<std::string> applied, all;
     const TargetFamily family = *ParseTarget(target_name);
     const Target& target = family.variants[0];

@@ -1,0 +1,325 @@
+// Large matrix products of float16 or bfloat16 with sums in float32 by the matrix instructions of compute capability 9.0
+// that four warps run together and that read both factors from shared memory (wgmma): those products of cuda_mma whose
+// sizes are known, whose rows are aligned, and that have enough tiles for half of a GPU. They look as cuda_mma makes
+// them, with other tiles:
+//
+//   for block = (batch, rows, columns):                    blockIdx.x
+//     for thread:  its sums = 0
+//     for k_outer:
+//       for thread:  its 16 bytes, some times, of the tile of a go into shared memory
+//       for thread:  those of the tile of b
+//       for thread:  its sums += a * b                      by two groups of four warps, each with half of the rows
+//     for thread:  its sums go out, through the element-wise consumers
+//
+// In shared memory both tiles have rows of 64 elements, along k or, where the factor's own side is its last axis, along
+// that one, in panels of 64.
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "compiler/schedule/device_loops.h"
+#include "compiler/schedule/rules/analysis.h"
+#include "compiler/schedule/rules/cuda_mma.h"
+#include "compiler/schedule/rules/cuda_product.h"
+#include "compiler/schedule/rules/epilogue.h"
+#include "compiler/schedule/rules/rules.h"
+#include "compiler/target/cuda.h"
+
+namespace ingot::schedule {
+
+using namespace ir;  // NOLINT
+
+namespace {
+
+// Elements of 16 bytes, and of a row of a tile in shared memory, which is also the summands of a tile.
+constexpr int64_t kWgmmaChunk = 8, kWgmmaTileRow = 64;
+// Four warps have 64 rows of an instruction: each warp 16, a thread two of them that lie 8 apart, of each 8 columns two
+// neighbours.
+constexpr int64_t kWgmmaRows = 64, kWgmmaWarps = 4, kWgmmaHalves = 2, kWgmmaMatrix = 8;
+constexpr int64_t kWgmmaThreadsOfRow = 4, kWgmmaNeighbours = 2;
+constexpr int64_t kWgmmaGroups = 2;  // of four warps, of a block
+constexpr int64_t kWgmmaThreads = kWgmmaGroups * kWgmmaWarps * kCudaWarpThreads;
+constexpr int64_t kWgmmaStages = 4;
+// The blocks of a GPU that run at once, one on each multiprocessor, and the tiles of which there are at least so many.
+constexpr int64_t kWgmmaBlocks = 132, kWgmmaLeastTiles = 64;
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+struct WgmmaTile {
+  int64_t rows = 0, columns = 0;
+};
+struct WgmmaSizes {
+  int64_t batch = 1, rows = 1, columns = 1;
+};
+
+constexpr WgmmaTile kWgmmaTiles[] = {{128, 256}, {256, 128}, {128, 192}, {128, 128}};
+
+// The tile with which a product takes the least time, as far as blocks that run at once end at once, and each takes as
+// long as what it copies: rows and columns for each step. Nothing where there are too few tiles, or more than an eighth of
+// them is padding.
+std::optional<WgmmaTile> UsualWgmmaTile(const WgmmaSizes& sizes) {
+  std::optional<WgmmaTile> best;
+  int64_t best_time = 0;
+  for (const WgmmaTile& tile : kWgmmaTiles) {
+    const int64_t tiles = sizes.batch * CeilDiv(sizes.rows, tile.rows) * CeilDiv(sizes.columns, tile.columns);
+    const int64_t all = tiles * tile.rows * tile.columns;
+    const bool is_full = (all - sizes.batch * sizes.rows * sizes.columns) * 8 <= all;
+    const int64_t time = CeilDiv(tiles, kWgmmaBlocks) * (tile.rows + tile.columns);
+    if (tiles < kWgmmaLeastTiles || !is_full || (best && time >= best_time)) continue;
+    best = tile;
+    best_time = time;
+  }
+  return best;
+}
+
+class CudaWgmmaBuilder {
+ public:
+  CudaWgmmaBuilder(Schedule& schedule, const BlockSite& site, const WgmmaTile& usual)
+      : s_(schedule),
+        reduction_(s_.GetBlock(site.block().name)),
+        handled_{site.block().name},
+        product_(*FindMmaProduct(site)) {
+    const auto& iters = site.block().iter_vars;
+    num_iters_ = iters.size();
+    for (const int iter : {product_.m, product_.n, product_.k}) {
+      extents_.push_back(*ConstantExtent(*iters[static_cast<size_t>(iter)]));
+    }
+    const BufferStoreNode& store = StoreOf(site);
+    for (size_t d = 0; d < store.indices.size(); ++d) {
+      if (IterOfDimension(site, d) == product_.m) m_dimension_ = d;
+      if (IterOfDimension(site, d) == product_.n) n_dimension_ = d;
+    }
+    rows_ = s_.Choose("cuda_wgmma.rows", usual.rows, {128, 256});
+    columns_ = s_.Choose("cuda_wgmma.columns", usual.columns, {128, 192, 256});
+    stages_ = s_.Choose("cuda_wgmma.stages", kWgmmaStages, {3, kWgmmaStages});
+  }
+
+  std::vector<BlockName> Build() {
+    Pad();
+    const BlockRV out = WriteBack(s_, reduction_, handled_);
+    std::vector<LoopRV> batch;
+    LoopRV m, n;
+    const BlockSite out_site = s_.Block(out);
+    if (!s_.status().ok()) return handled_;
+    for (const InnerLoop& entry : InnerLoops(s_, out, LoopRV{})) {
+      if (entry.iter == IterOfDimension(out_site, m_dimension_)) {
+        m = entry.loop;
+      } else if (entry.iter == IterOfDimension(out_site, n_dimension_)) {
+        n = entry.loop;
+      } else {
+        batch.push_back(entry.loop);
+      }
+    }
+    const LoopRVs rows = s_.Split(m, {kRest, rows_}), columns = s_.Split(n, {kRest, columns_});
+    std::vector<LoopRV> order = batch;
+    order.insert(order.end(), {rows[0], columns[0], rows[1], columns[1]});
+    s_.Reorder(order);
+    s_.ComputeAt(reduction_, columns[0]);
+    BuildSums(columns[0]);
+    Unroll(Spread(rows[1], columns[1], {}), extents_[1] % columns_ == 0 && n_dimension_ > m_dimension_);
+    BindTiles(s_, batch, rows[0], columns[0]);
+    return handled_;
+  }
+
+ private:
+  // Pads rows, columns and k to whole tiles, where they are not.
+  void Pad() {
+    std::vector<int64_t> multiples(num_iters_, 1);
+    const int iters[] = {product_.m, product_.n, product_.k};
+    const int64_t tiles[] = {rows_, columns_, kWgmmaTileRow};
+    bool is_padded = false;
+    for (size_t i = 0; i < 3; ++i) {
+      multiples[static_cast<size_t>(iters[i])] = tiles[i];
+      is_padded |= extents_[i] % tiles[i] != 0;
+    }
+    if (!is_padded) return;
+    std::set<BlockName> before;
+    for (const BlockSite& block : s_.state().Blocks()) before.insert(block.block().name);
+    s_.PadEinsum(reduction_, multiples);
+    for (const BlockSite& block : s_.state().Blocks()) {
+      if (!before.contains(block.block().name)) pads_.insert(block.block().name);
+    }
+  }
+
+  // Below the loop over tiles: the start of the sums, the tiles of both factors, and the sums.
+  void BuildSums(LoopRV tile) {
+    std::vector<LoopRV> batch;
+    LoopRV m, n, k;
+    for (const InnerLoop& entry : InnerLoops(s_, reduction_, tile)) {
+      if (entry.iter == product_.m) {
+        m = entry.loop;
+      } else if (entry.iter == product_.n) {
+        n = entry.loop;
+      } else if (entry.iter == product_.k) {
+        k = entry.loop;
+      } else {
+        batch.push_back(entry.loop);
+      }
+    }
+    const LoopRVs depth = s_.Split(k, {kRest, kWgmmaTileRow});
+    std::vector<LoopRV> order = batch;
+    order.insert(order.end(), {depth[0], depth[1], m, n});
+    s_.Reorder(order);
+    Stage(product_.a_read, product_.m, rows_, depth[0]);
+    Stage(product_.b_read, product_.n, columns_, depth[0]);
+    SpreadSums();
+    const BlockRV start = s_.DecomposeReduction(reduction_, depth[0]);
+    handled_.push_back(s_.Block(start).block().name);
+    const HandleList<InnerLoop> around = InnerLoops(s_, start, tile);  // batches, then its own rows and columns
+    Unroll(Spread(around[batch.size()].loop, around[batch.size() + 1].loop, {}), true);
+    Spread(m, n, {depth[1]});
+    s_.Annotate(depth[1], kGroupProduct, int64_t{1});
+    s_.Annotate(depth[0], kPipelineStages, stages_);
+  }
+
+  // Spreads the rows and columns of a tile over the threads, each with the loops `inside` around its own, which it
+  // returns.
+  std::vector<LoopRV> Spread(LoopRV m, LoopRV n, std::vector<LoopRV> inside) {
+    const LoopRVs rows =
+        s_.Split(m, {kWgmmaGroups, rows_ / (kWgmmaGroups * kWgmmaRows), kWgmmaWarps, kWgmmaHalves, kWgmmaMatrix});
+    const LoopRVs columns =
+        s_.Split(n, {columns_ / kWgmmaTileRow, kWgmmaTileRow / kWgmmaMatrix, kWgmmaThreadsOfRow, kWgmmaNeighbours});
+    std::vector<LoopRV> order = {rows[0], rows[2], rows[4], columns[2]};
+    const std::vector<LoopRV> own = {rows[1], rows[3], columns[0], columns[1], columns[3]};
+    order.insert(order.end(), inside.begin(), inside.end());
+    order.insert(order.end(), own.begin(), own.end());
+    s_.Reorder(order);
+    s_.Bind(s_.Fuse({rows[0], rows[2], rows[4], columns[2]}), "threadIdx.x");
+    return own;
+  }
+  void Unroll(const std::vector<LoopRV>& own, bool vectorizes) {
+    for (size_t i = 0; i + 1 < own.size(); ++i) s_.Unroll(own[i]);
+    if (vectorizes) {
+      s_.Vectorize(own.back());
+    } else {
+      s_.Unroll(own.back());
+    }
+  }
+
+  // Puts what a thread has into dimensions of its own of the sums, so that it is a box of them.
+  void SpreadSums() {
+    if (!s_.status().ok()) return;
+    const auto rank = static_cast<int64_t>(StoreOf(s_.Block(reduction_)).indices.size());
+    constexpr int64_t kWarpRows = kWgmmaHalves * kWgmmaMatrix;
+    s_.TransformLayout(reduction_, 0, MakeIndexMap(rank, [&](std::vector<PrimExpr> i) {
+                         const PrimExpr row = i[m_dimension_], column = i[n_dimension_];
+                         i[m_dimension_] =
+                             FloorMod(FloorDiv(row, Int64(kWarpRows)), Int64(kWgmmaWarps)) * Int64(kWgmmaMatrix) +
+                             FloorMod(row, Int64(kWgmmaMatrix));
+                         i[n_dimension_] = FloorDiv(column, Int64(kWgmmaMatrix));
+                         i.insert(i.begin(), {FloorDiv(row, Int64(kWgmmaRows)),
+                                              FloorMod(FloorDiv(row, Int64(kWgmmaMatrix)), Int64(kWgmmaHalves))});
+                         i.push_back(FloorMod(column, Int64(kWgmmaMatrix)));
+                         return i;
+                       }));
+  }
+
+  // The tile of a factor in shared memory, copied by all threads in each iteration of the loop; padding becomes a
+  // condition of the copy. `iter` is the factor's other iteration variable than k, of which the tile has `side` values.
+  void Stage(int64_t read, int iter, int64_t side, LoopRV loop) {
+    if (!s_.status().ok()) return;
+    const BlockSite site = s_.Block(reduction_);
+    const BufferRegion& source = site.block().reads[static_cast<size_t>(read)];
+    const bool has_side_last =
+        source.region.back().min.get() == site.block().iter_vars[static_cast<size_t>(iter)]->var.get();
+    const BlockRV staged = s_.CacheRead(reduction_, read, "shared");
+    const std::optional<BlockSite> padding = s_.state().OnlyWriter(source.buffer);
+    if (padding && pads_.contains(padding->block().name)) {
+      s_.ComputeInline(s_.GetBlock(padding->block().name));
+    }
+    s_.ComputeAt(staged, loop);
+    handled_.push_back(s_.Block(staged).block().name);
+    if (has_side_last) {  // panels one behind the other
+      const auto rank = static_cast<int64_t>(source.buffer->shape.size());
+      s_.TransformLayout(staged, 0, MakeIndexMap(rank, [&](std::vector<PrimExpr> i) {
+                           const PrimExpr place = i.back();
+                           i.back() = FloorMod(place, Int64(kWgmmaTileRow));
+                           i.insert(i.begin(), FloorDiv(place, Int64(kWgmmaTileRow)));
+                           return i;
+                         }));
+    }
+    std::vector<LoopRV> all;
+    for (const InnerLoop& entry : InnerLoops(s_, staged, loop)) all.push_back(entry.loop);
+    if (!s_.status().ok()) return;
+    if (has_side_last) {
+      const LoopRVs panels = s_.Split(all.back(), {kRest, kWgmmaTileRow});
+      all.back() = panels[1];
+      all.insert(all.begin(), panels[0]);
+      s_.Reorder(all);
+    }
+    const LoopRVs parts =
+        s_.Split(s_.Fuse(all), {kWgmmaTileRow * side / (kWgmmaThreads * kWgmmaChunk), kWgmmaThreads, kWgmmaChunk});
+    s_.Reorder({parts[1], parts[0], parts[2]});
+    s_.Bind(parts[1], "threadIdx.x");
+    s_.Unroll(parts[0]);
+    s_.Annotate(parts[2], kChunkCopy, int64_t{1});
+  }
+
+  Schedule& s_;
+  BlockRV reduction_;
+  std::vector<BlockName> handled_;
+  MmaProduct product_;
+  std::vector<int64_t> extents_;  // of rows, columns, k
+  size_t num_iters_ = 0;
+  size_t m_dimension_ = 0, n_dimension_ = 0;  // of the result
+  int64_t rows_ = 1, columns_ = 1, stages_ = 2;
+  std::set<BlockName> pads_;
+};
+
+// Those of the block's product, where its form is one that this rule takes.
+Match<WgmmaSizes> FindWgmmaSizes(const BlockSite& site) {
+  const Match<MmaProduct> product = FindMmaProduct(site);
+  if (!product) return product.declined();
+  const auto& iters = site.block().iter_vars;
+  int64_t batch = 1;
+  std::vector<int64_t> extents;
+  for (int iter = 0; iter < static_cast<int>(iters.size()); ++iter) {
+    const std::optional<int64_t> extent = ConstantExtent(*iters[static_cast<size_t>(iter)]);
+    if (!extent) return Declined{"one of its sizes is not known"};
+    if (iter != product->m && iter != product->n && iter != product->k) batch *= *extent;
+    extents.push_back(*extent);
+  }
+  const auto extent_of = [&](int iter) { return extents[static_cast<size_t>(iter)]; };
+  for (const int64_t read : {product->a_read, product->b_read}) {
+    const BufferRegion& factor = site.block().reads[static_cast<size_t>(read)];
+    if (AsConstInt(factor.buffer->shape.back()).value_or(1) % kWgmmaChunk != 0) {
+      return Declined{"rows of one of its factors are not aligned"};
+    }
+    for (const Range& place : factor.region) {
+      if (As<PrimVarNode>(place.min) == nullptr && !AsConstInt(place.min)) {
+        return Declined{"one of its factors lies in panels"};
+      }
+    }
+  }
+  if (extent_of(product->k) <= kWgmmaTileRow)
+    return Declined{"its summands are one tile, so that nothing is copied ahead"};
+  if (extent_of(product->m) <= kWgmmaRows) return Declined{"its rows are those of half a tile, at most"};
+  return WgmmaSizes{batch, extent_of(product->m), extent_of(product->n)};
+}
+
+}  // namespace
+
+Match<> MatchesAnyCudaWgmma(const ScheduleState& state, const BlockSite& site, const Target& target) {
+  const CudaArch* arch = FindCudaArch(target);
+  if (arch == nullptr || !arch->is_exact) return Declined{"the target has no matrix instructions of four warps"};
+  const Match<> reduction = AsReduction(state, site);
+  if (!reduction) return reduction;
+  if (IsBoundToThreads(site)) return Declined{"it is bound to threads"};
+  const Match<WgmmaSizes> sizes = FindWgmmaSizes(site);
+  if (!sizes) return sizes.declined();
+  return Taken{};
+}
+
+Match<> MatchesCudaWgmma(const ScheduleState& state, const BlockSite& site, const Target& target) {
+  const Match<> any = MatchesAnyCudaWgmma(state, site, target);
+  if (!any || UsualWgmmaTile(*FindWgmmaSizes(site))) return any;
+  return Declined{"its tiles are too few, or full of padding"};
+}
+
+std::vector<BlockName> ApplyCudaWgmma(Schedule& s, const BlockSite& site, const Target&) {
+  const std::optional<WgmmaTile> usual = UsualWgmmaTile(*FindWgmmaSizes(site));
+  return CudaWgmmaBuilder(s, site, usual.value_or(kWgmmaTiles[0])).Build();
+}
+
+}  // namespace ingot::schedule
