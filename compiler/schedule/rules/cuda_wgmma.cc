@@ -53,7 +53,8 @@ struct WgmmaSizes {
   int64_t batch = 1, rows = 1, columns = 1;
 };
 
-constexpr WgmmaTile kWgmmaTiles[] = {{128, 256}, {256, 128}, {128, 192}, {128, 128}};
+// Of two that take the same time the first one was faster on an H200.
+constexpr WgmmaTile kWgmmaTiles[] = {{256, 128}, {128, 256}, {128, 192}, {128, 128}};
 
 // The tile with which a product takes the least time, as far as blocks that run at once end at once, and each takes as
 // long as what it copies: rows and columns for each step. Nothing where there are too few tiles, or more than an eighth of
