@@ -16,7 +16,7 @@ namespace ingot::codegen {
 namespace {
 
 constexpr unsigned kGlobalMemory = 1;  // NVPTX's address space
-constexpr uint64_t kSharedAlignment = 16;
+constexpr int64_t kSharedAlignment = 16;
 // The failure record, in bytes.
 constexpr uint64_t kFailureA = 8, kFailureB = 16;
 
@@ -137,7 +137,9 @@ void CudaKernelEmitter::EmitIndependentLoop(const ir::ForNode& loop) {
   b.CreateBr(behind);
   b.SetInsertPoint(behind);
   // A thread that failed goes no further. In a pipeline threads wait once for all of its loops.
-  if (!in_pipeline_ && (can_fail_here || launch_.waits.contains(loop.var.get()))) EmitBarrier();
+  const bool awaits = loop.annotations.Find(kCudaAwaitCopies) != nullptr;
+  if (awaits) b.CreateIntrinsic(b.getVoidTy(), llvm::Intrinsic::nvvm_cp_async_wait_all, {})->setConvergent();
+  if (!in_pipeline_ && (can_fail_here || awaits || launch_.waits.contains(loop.var.get()))) EmitBarrier();
 }
 
 // The loop's variable is the number of the thread, or of the block.
@@ -173,7 +175,10 @@ void CudaKernelEmitter::EmitDeviceLoop(const ir::ForNode& loop) {
     }
     return;
   }
-  if (loop.annotations.Find(schedule::kChunkCopy) != nullptr) return tiles_.EmitCopy(loop, in_pipeline_);
+  if (const ir::AttrValue* copies = loop.annotations.Find(schedule::kChunkCopy)) {
+    const int64_t* value = copies->get<int64_t>();
+    return tiles_.EmitCopy(loop, in_pipeline_ || (value != nullptr && *value == kCudaIsAwaited));
+  }
   status_.Unsupported("loop \"" + loop.var->name + "\" has an annotation that means nothing");
 }
 
@@ -218,12 +223,20 @@ std::optional<Storage> CudaKernelEmitter::Allocate(const ir::Buffer& buffer) {
   if (buffer->scope != "shared") return allocations_.Allocate(buffer, thread_depth_ > 0);
   uint64_t count = 1;
   for (const ir::PrimExpr& extent : buffer->shape) count *= static_cast<uint64_t>(*ir::AsConstInt(extent));
-  static_shared_bytes_ += static_cast<int64_t>(count) * ((buffer->dtype.bits + 7) / 8);
+  const int64_t bytes = static_cast<int64_t>(count) * ((buffer->dtype.bits + 7) / 8);
+  if (static_shared_bytes_ + bytes > kCudaUsualSharedBytes) {
+    llvm::IRBuilderBase& b = function_.instructions();
+    int64_t place = 0;
+    llvm::Value* memory = DynamicShared(bytes, kSharedAlignment, &place);
+    return Storage{b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), memory, static_cast<uint64_t>(place)), memory_.scopes().Add(buffer->name),
+                   kSharedAlignment};
+  }
+  static_shared_bytes_ += bytes;
   auto* type = llvm::ArrayType::get(Numeric(function_.instructions()).MemoryType(buffer->dtype), count);
   auto* variable = new llvm::GlobalVariable(
       function_.module(), type, /*isConstant=*/false, llvm::GlobalValue::InternalLinkage, llvm::UndefValue::get(type),
       symbol_ + "$" + buffer->name, nullptr, llvm::GlobalValue::NotThreadLocal, kCudaSharedMemory);
-  variable->setAlignment(llvm::Align(kSharedAlignment));
+  variable->setAlignment(llvm::Align(uint64_t{kSharedAlignment}));
   return Storage{variable, memory_.scopes().Add(buffer->name), kSharedAlignment};
 }
 

@@ -1,6 +1,9 @@
 // Intrinsics as LLVM's own where every target has an instruction or an expansion, and as vector_math elsewhere.
 #include "compiler/codegen/intrinsic_emitter.h"
 
+#include <llvm/IR/IntrinsicsNVPTX.h>
+#include <llvm/IR/Module.h>
+
 #include <cmath>
 #include <string>
 #include <vector>
@@ -139,7 +142,28 @@ llvm::Value* IntrinsicEmitter::EmitMath(const ir::PrimCallNode& call, Values arg
   if (!call.dtype.is_floating()) return Unsupported(call);
   std::vector<llvm::Value*> wide;
   for (llvm::Value* argument : arguments) wide.push_back(numeric_.Widen(argument, call.dtype));
+  if (call.op == ir::Intrinsic::kExp2 && wide[0]->getType()->getScalarType()->isFloatTy() && IsForCuda()) {
+    return numeric_.Narrow(EmitCudaExp2(wide[0]), call.dtype);
+  }
   return numeric_.Narrow(EmitVectorMath(b_, call.op, wide), call.dtype);
+}
+
+bool IntrinsicEmitter::IsForCuda() const {
+  return llvm::StringRef(b_.GetInsertBlock()->getModule()->getTargetTriple()).starts_with("nvptx");
+}
+
+// ex2.approx.f32 is within 2^-22 of the result, denormal ones included (PTX manual, "ex2"), lane by lane.
+llvm::Value* IntrinsicEmitter::EmitCudaExp2(llvm::Value* x) {
+  const auto one = [&](llvm::Value* lane) {
+    return b_.CreateIntrinsic(llvm::Intrinsic::nvvm_ex2_approx_f, {}, {lane});
+  };
+  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
+  if (vector == nullptr) return one(x);
+  llvm::Value* result = llvm::PoisonValue::get(x->getType());
+  for (unsigned i = 0; i < vector->getNumElements(); ++i) {
+    result = b_.CreateInsertElement(result, one(b_.CreateExtractElement(x, i)), i);
+  }
+  return result;
 }
 
 // Expands powers with small constant exponents to multiplications. Returns null if the call is no power or the exponent

@@ -28,6 +28,8 @@ class IntrinsicEmitter {
   llvm::Value* EmitDotBytes(const ir::PrimCallNode& call, Values arguments);
   llvm::Value* EmitClassTest(const ir::PrimCallNode& call, llvm::Value* x);
   llvm::Value* EmitMath(const ir::PrimCallNode& call, Values arguments);
+  bool IsForCuda() const;
+  llvm::Value* EmitCudaExp2(llvm::Value* x);
   llvm::Value* EmitPowByConstant(const ir::PrimCallNode& call, llvm::Value* x);
   llvm::Value* EmitShift(const ir::PrimCallNode& call, llvm::Value* x, llvm::Value* amount);
   llvm::Value* EmitReinterpret(const ir::PrimCallNode& call, llvm::Value* x);

@@ -4,24 +4,28 @@
 #pragma once
 
 #include "compiler/ir/stmt.h"
+#include "compiler/target/cuda.h"
 
 namespace ingot::schedule {
 
 // The nest, in a loop over threads, adds products of elements of two shared tiles to sums that the thread keeps: matrix
 // instructions of its warp.
-inline constexpr const char* kWarpProduct = "cuda_warp_product";
+inline constexpr const char* kWarpProduct = kCudaWarpProduct;
 // The same by matrix instructions of four warps, which run on their own until they are waited for (wgmma): the nest of an
 // iteration of kPipelineStages. The tiles have rows of 128 bytes, whose 16-byte parts code generation swaps.
 inline constexpr const char* kGroupProduct = "cuda_group_product";
 // The loop copies 16 bytes that lie next to each other to shared memory: one access.
-inline constexpr const char* kChunkCopy = "cuda_chunk_copy";
+inline constexpr const char* kChunkCopy = kCudaChunkCopy;
 // Each iteration of the loop copies tiles to shared memory and then uses them: so many iterations' tiles are there or on
 // their way at once.
 inline constexpr const char* kPipelineStages = "cuda_pipeline_stages";
+// The loop over threads ends when the copies that are on their way have arrived (kCudaIsAwaited).
+inline constexpr const char* kAwaitCopies = kCudaAwaitCopies;
 
 inline bool IsDeviceLoop(const ir::ForNode& loop) {
   return loop.annotations.Find(kWarpProduct) != nullptr || loop.annotations.Find(kGroupProduct) != nullptr ||
-         loop.annotations.Find(kChunkCopy) != nullptr || loop.annotations.Find(kPipelineStages) != nullptr;
+         loop.annotations.Find(kChunkCopy) != nullptr || loop.annotations.Find(kPipelineStages) != nullptr ||
+         loop.annotations.Find(kAwaitCopies) != nullptr;
 }
 
 }  // namespace ingot::schedule

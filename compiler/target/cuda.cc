@@ -41,7 +41,7 @@ const CudaArch* FindCudaArch(const Target& target) {
 
 int64_t CudaSharedBytes(const Target& target) {
   const CudaArch* arch = FindCudaArch(target);
-  return arch != nullptr && arch->is_exact ? arch->max_shared_bytes : kCudaSharedBytesEverywhere;
+  return arch != nullptr && arch->is_exact ? arch->max_shared_bytes : kCudaMostSharedBytes;
 }
 
 Result<TargetFamily> ParseCuda(std::string_view architectures) {

@@ -20,6 +20,15 @@ inline constexpr const char* kCudaCrossThreads = "cross_threads";
 // The key of a lowered attribute around the store of a value that the lanes of a warp have, all of them at once: each of
 // them stores what all values give together. The attribute's value is the ir::BinaryOp.
 inline constexpr const char* kCudaWarpReduce = "warp_reduce";
+// Notes on loops that become instructions of their own (schedule/device_loops.h says what each loop must be). The value
+// of a copy that may be on its way until the next loop over threads with kCudaAwaitCopies has ended is kCudaIsAwaited;
+// nothing reads what it stores, or stores there, before.
+inline constexpr const char* kCudaWarpProduct = "cuda_warp_product";
+inline constexpr const char* kCudaChunkCopy = "cuda_chunk_copy";
+inline constexpr int64_t kCudaIsAwaited = 2;
+inline constexpr const char* kCudaAwaitCopies = "cuda_await_copies";
+// What every architecture gives a block of threads: without being asked, and if asked.
+inline constexpr int64_t kCudaUsualSharedBytes = 48 << 10, kCudaMostSharedBytes = 99 << 10;
 
 struct CudaArch {
   std::string_view name;     // "sm_80"
@@ -29,9 +38,6 @@ struct CudaArch {
   // others runs on all later ones, too.
   bool is_exact = false;
 };
-
-// What every architecture gives a block that asks for it.
-inline constexpr int64_t kCudaSharedBytesEverywhere = 99 << 10;
 
 // The row of a record's architecture; null: the record is none of CUDA.
 const CudaArch* FindCudaArch(const Target& target);

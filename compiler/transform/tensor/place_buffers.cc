@@ -19,7 +19,9 @@
 
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/visitor.h"
+#include "compiler/schedule/device_loops.h"
 #include "compiler/schedule/region.h"
+#include "compiler/target/cuda.h"
 #include "compiler/transform/tensor/passes.h"
 #include "compiler/transform/tensor/range_mutator.h"
 #include "compiler/transform/tensor/stored_before.h"
@@ -33,8 +35,6 @@ namespace {
 
 // A buffer that is private to a parallel task and was declared global becomes local below this size.
 constexpr int64_t kSmallTaskBufferBytes = 16 << 10;
-// What a block of threads has on every GPU, without being asked for more.
-constexpr int64_t kMaxSharedBytes = 48 << 10;
 constexpr int64_t kSharedAlignment = 16;  // of each variable
 
 bool IsIndependent(const ForNode& loop) {
@@ -84,6 +84,7 @@ class AccessLister : public StmtVisitor {
  public:
   explicit AccessLister(std::vector<Allocation>& allocations) : allocations_(allocations) {}
   std::unordered_set<const PrimVarNode*> written;  // data variables of buffers with stores
+  bool has_pipeline = false;
   void VisitStmt(const Stmt& stmt) override {
     path_.push_back(stmt);
     StmtVisitor::VisitStmt(stmt);
@@ -92,6 +93,10 @@ class AccessLister : public StmtVisitor {
 
  protected:
   using StmtVisitor::Visit;
+  void Visit(const ForNode& loop) override {
+    has_pipeline |= loop.annotations.Find(schedule::kPipelineStages) != nullptr;
+    StmtVisitor::Visit(loop);
+  }
   void Visit(const BufferLoadNode& load) override {
     StmtVisitor::Visit(load);
     Add(load.buffer, load.indices, false);
@@ -147,8 +152,8 @@ bool Uses(const PrimExpr& expr, const PrimVar& var) {
 
 class Placer {
  public:
-  Placer(const Target& target, Stmt body, const std::unordered_set<const PrimVarNode*>& written)
-      : target_(target), body_(std::move(body)), written_(written) {}
+  Placer(const Target& target, Stmt body, const AccessLister& lister)
+      : target_(target), body_(std::move(body)), written_(lister.written), has_pipeline_(lister.has_pipeline) {}
 
   Result<Placement> Place(const Allocation& allocation) {
     buffer_ = allocation.buffer;
@@ -177,7 +182,7 @@ class Placer {
       if (std::optional<Placement> parts = PlaceParts(allocation)) return *std::move(parts);
     }
     if (is_shared && is_private && is_of_blocks && !independent.empty() && bytes &&
-        aligned(*bytes) <= kMaxSharedBytes - shared_bytes_) {
+        aligned(*bytes) <= MostSharedBytes() - shared_bytes_) {
       shared_bytes_ += aligned(*bytes);
       return Finish(box, "shared", place_, {});
     }
@@ -214,6 +219,11 @@ class Placer {
   }
 
  private:
+  // A block asks for more memory only for buffers that are declared to be there; the stages of a pipeline ask themselves.
+  int64_t MostSharedBytes() const {
+    return buffer_->scope == "shared" && !has_pipeline_ ? kCudaMostSharedBytes : kCudaUsualSharedBytes;
+  }
+
   void AlignRows(const Allocation& allocation, std::vector<Range>& box) {
     if (allocation.row_factor == 1 || box.empty()) return;
     PrimExpr& length = box.back().extent;
@@ -475,6 +485,7 @@ class Placer {
   const Target& target_;
   Stmt body_;
   const std::unordered_set<const PrimVarNode*>& written_;
+  const bool has_pipeline_;
   Buffer buffer_;
   Stmt place_;
   size_t prefix_ = 0;                  // number of path entries that all accesses share
@@ -558,7 +569,7 @@ Result<PrimFunc> PlaceBuffers(const PrimFunc& function, const Target& target) {
   AccessLister lister(collector.allocations);
   lister.VisitStmt(body);
   std::vector<Placement> placements;
-  Placer placer(target, body, lister.written);
+  Placer placer(target, body, lister);
   for (const Allocation& allocation : collector.allocations) {
     if (allocation.accesses.empty()) continue;
     const std::string& scope = allocation.buffer->scope;

@@ -48,7 +48,9 @@ class LoweredVerifier : public StmtVisitor {
     if (loop.for_kind != ForKind::kSerial && loop.for_kind != ForKind::kParallel && !is_thread) {
       Fail(name + " has a kind left");
     }
-    const bool is_device_loop = target_.kind == Target::Kind::kCuda && loop.for_kind == ForKind::kSerial &&
+    const bool awaits = loop.annotations.Find(schedule::kAwaitCopies) != nullptr;
+    const bool is_device_loop = target_.kind == Target::Kind::kCuda &&
+                                (awaits ? is_thread : loop.for_kind == ForKind::kSerial) &&
                                 loop.annotations.items().size() == 1 && schedule::IsDeviceLoop(loop);
     if (!loop.annotations.empty() && !is_device_loop) Fail(name + " has annotations");
     const bool outer = inside_parallel_;
