@@ -14,6 +14,7 @@
 #include "compiler/op/infer.h"
 #include "compiler/op/reference.h"
 #include "compiler/op/topi/attention.h"
+#include "compiler/op/topi/cuda_attention.h"
 
 namespace ingot::op {
 namespace {
@@ -255,19 +256,47 @@ Result<ir::PrimFunc> BuildFused(const ir::Call& call, const Target&) {
   });
 }
 
-// float32 (and a mask), constant depths, nothing that is known to be empty.
-bool CanFuse(const ir::Call& call, const Target& target) {
-  if (target.kind != Target::Kind::kCpu) return false;
+Result<ir::PrimFunc> BuildFusedForCuda(const ir::Call& call, const Target&) {
+  return BuildFromStatements(call, [](const TeArgs& args, const Buffers& inputs, const Buffers& outputs) {
+    return topi::CudaAttention(inputs, outputs[0], OwnConfig(args));
+  });
+}
+
+// Nothing that is known to be empty, constant depths.
+std::optional<AttentionConfig> FusedConfig(const ir::Call& call) {
   for (const ir::Expr& input : InputTensors(call)) {
     const auto* type = ir::As<ir::TensorTypeNode>(input->type);
-    if (type == nullptr || (type->dtype != DataType::Float(32) && type->dtype != DataType::Bool())) return false;
-    if (!type->dims) return false;
+    if (type == nullptr || !type->dtype || !type->dims) return std::nullopt;
     for (const ir::PrimExpr& dim : *type->dims) {
-      if (ir::IsConstInt(dim, 0)) return false;
+      if (ir::IsConstInt(dim, 0)) return std::nullopt;
     }
   }
-  const Result<AttentionConfig> config = ConfigOf(call);
-  return config.ok() && ir::AsConstInt(config->depth) && ir::AsConstInt(config->value_depth);
+  Result<AttentionConfig> config = ConfigOf(call);
+  const bool is_known = config.ok() && ir::AsConstInt(config->depth) && ir::AsConstInt(config->value_depth);
+  return is_known ? std::optional(*std::move(config)) : std::nullopt;
+}
+bool HasDataTypes(const ir::Call& call, std::initializer_list<DataType> dtypes) {
+  return std::ranges::all_of(InputTensors(call), [&](const ir::Expr& input) {
+    const DataType dtype = *ir::As<ir::TensorTypeNode>(input->type)->dtype;
+    return dtype.is_bool() || std::ranges::find(dtypes, dtype) != dtypes.end();
+  });
+}
+// float32 (and a mask).
+bool CanFuse(const ir::Call& call, const Target& target) {
+  return target.kind == Target::Kind::kCpu && FusedConfig(call) && HasDataTypes(call, {DataType::Float(32)});
+}
+// A block of threads goes through all keys of a tile of queries, which takes longer than single steps do where few
+// queries of few heads see many keys.
+bool CanFuseForCuda(const ir::Call& call, const Target& target) {
+  constexpr int64_t kFewQueries = 16, kFewHeads = 64, kManyKeys = 1024;
+  if (target.kind != Target::Kind::kCuda) return false;
+  const std::optional<AttentionConfig> config = FusedConfig(call);
+  if (!config) return false;
+  const int64_t queries = ir::AsConstInt(config->num_queries).value_or(kFewQueries);
+  const int64_t heads = ir::AsConstInt(config->batch).value_or(1) * ir::AsConstInt(config->num_heads).value_or(1);
+  const int64_t keys = ir::AsConstInt(config->num_keys).value_or(kManyKeys);
+  if (queries < kFewQueries && heads < kFewHeads && keys >= kManyKeys) return false;
+  return topi::ChooseCudaAttentionTile(*config, *ir::As<ir::TensorTypeNode>(call->args[0]->type)->dtype).has_value();
 }
 
 double FusedCost(const ir::Call& call, const Target&) {
@@ -296,6 +325,7 @@ std::vector<OpRow> AttentionOps() {
        .infer = InferAttention,
        .reference = ReferenceAttention,
        .implementations = {{"fused", CanFuse, FusedCost, {}, BuildFused},
+                           {"fused_cuda", CanFuseForCuda, FusedCost, {}, BuildFusedForCuda},
                            {"staged", Always, StagedCost, {}, Build<DefineAttention>}},
        .cases = {.rank0 = false,
                  .broadcast = true,

@@ -24,8 +24,8 @@ using testing::CheckPtxasTakes, testing::HasPtxas, testing::RunImage, testing::S
 
 // Cases behind an operator's first one that the short form takes, too: bytes at places that no vector access may have,
 // elements at places from a table in memory that a thread has for itself, and loops of less than no iteration.
-const std::set<std::string> kAlsoTaken = {"nn.attention/masked_7_530_bool", "nn.gru/groups", "nn.linear_attention/empty",
-                                          "unique/by_first_place"};
+const std::set<std::string> kAlsoTaken = {"nn.attention/masked_7_530_bool", "nn.gru/groups",
+                                          "nn.linear_attention/empty", "unique/by_first_place"};
 
 // Of the short form, evenly spread over all; ptxas takes about 50 ms for each.
 constexpr size_t kMostAssembled = 60;
@@ -54,7 +54,7 @@ bool Check(const OpCase& c, const ir::PrimVar& symbolic) {
   REQUIRE(expected.ok());
   std::vector<op::Dims64> dims;
   for (const ReferenceTensor& tensor : *expected) dims.push_back(tensor.dims);
-  const Result<std::vector<ReferenceTensor>> got = op::RunImplementations(*call, c.inputs, dims, RunPtx);
+  const Result<std::vector<ReferenceTensor>> got = op::RunImplementations(*call, c.inputs, dims, RunPtx, Sm("sm_80"));
   CHECK_MESSAGE(got.ok(), got.status().message());
   if (!got.ok()) return false;
   for (size_t i = 0; i < got->size(); i += expected->size()) {

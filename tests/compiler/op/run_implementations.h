@@ -22,9 +22,10 @@ struct KernelArguments {
 using RunFunction = Status (*)(const ir::PrimFunc& function, KernelArguments& arguments);
 
 bool HasImplementation(const ir::Call& call);
-// The results of each implementation, one after the other.
+// The results of each implementation, one after the other: those for CPUs, and those for the target alone.
 Result<std::vector<ReferenceTensor>> RunImplementations(const ir::Call& call, std::span<const ReferenceTensor> inputs,
-                                                        std::span<const Dims64> out_dims, RunFunction run);
+                                                        std::span<const Dims64> out_dims, RunFunction run,
+                                                        const Target& target = {});
 // The values of the function's integer arguments: symbolic dims take theirs from the tensors.
 Result<std::vector<int64_t>> IntsOf(const ir::PrimFunc& function, const KernelArguments& arguments);
 
