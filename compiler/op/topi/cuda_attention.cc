@@ -2,13 +2,14 @@
 // reason: no primitive derives sums that are rescaled from the stages. It is "FlashAttention" (Dao et al., 2022):
 //
 //   for (head, tile of queries):                         blockIdx.x
-//     for thread:  copies of the queries and of the first keys and values to shared memory
+//     for thread:  copies of the queries and of the first keys to shared memory
 //     for tile of keys that some query of the tile sees:
-//       for thread:  copies of the next tile of keys and values begin;
-//                    scores of this tile, their masks, the greatest of the thread's
+//       for thread:  copies of the tile's values begin;
+//                    scores, their masks, the greatest of the thread's
 //       for thread:  the greatest of the rows so far; exponentials into shared memory, in the operands' dtype; sums and
-//                    results so far are rescaled
-//       for thread:  adds exponentials times values to the results; the copies have arrived
+//                    results so far are rescaled; the values have arrived
+//       for thread:  copies of the next tile's keys begin;
+//                    adds exponentials times values to the results; the keys have arrived
 //     for thread:    sums of the rows; results
 //
 // A thread has `own_rows` rows, which it shares with the row_threads - 1 threads beside it; each of them has every
@@ -35,80 +36,10 @@ using te::Indices;
 namespace {
 
 const DataType kFloat32 = DataType::Float(32);
-constexpr int64_t kChunkBytes = 16;
-// Accumulators that a thread has of results, at most.
-constexpr int64_t kMostResults = 64, kMostWideResults = 128;
-// Blocks of threads that fill a GPU.
-constexpr int64_t kBlocksThatFill = 128;
-constexpr int64_t kUnknownQueries = 512;
-// Threads of squares; of matrix instructions: rows and columns of one, lanes of a row.
-constexpr int64_t kSquareThreads = 128, kSquareColumns = 8, kChunk = 4;
-constexpr int64_t kMatrixRows = 16, kMatrixLanes = 4, kMatrixNeighbours = 2, kMostWarps = 4;
-
-int64_t RoundUp(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
-
-// Rows of tiles in shared memory begin in other banks.
-int64_t RowLength(int64_t elements, DataType dtype) { return elements + kChunkBytes * 8 / dtype.bits; }
-
-int64_t SharedBytes(const CudaAttentionTile& tile, DataType dtype) {
-  const int64_t elements =
-      tile.rows * (RowLength(tile.depth, dtype) + RowLength(tile.keys, dtype)) +
-      tile.stages * tile.keys * (RowLength(tile.depth, dtype) + RowLength(tile.value_depth, dtype));
-  return elements * dtype.bits / 8 + tile.rows * tile.row_threads * 4;
-}
-
-}  // namespace
-
-std::optional<CudaAttentionTile> ChooseCudaAttentionTile(const AttentionConfig& config, DataType dtype) {
-  const bool is_narrow = dtype == DataType::Float(16) || dtype == DataType::Bfloat16();
-  if (!is_narrow && dtype != kFloat32) return std::nullopt;
-  const int64_t depth = *ir::AsConstInt(config.depth), value_depth = *ir::AsConstInt(config.value_depth);
-  CudaAttentionTile tile;
-  tile.multiplies_by_warps = is_narrow;
-  tile.row_threads = is_narrow ? kMatrixLanes : kSquareColumns;
-  tile.key_lanes = is_narrow ? kMatrixNeighbours : 1;
-  tile.value_lanes = is_narrow ? kMatrixNeighbours : kChunk;
-  tile.depth = RoundUp(depth, is_narrow ? kMatrixRows : kChunk);
-  tile.value_depth = RoundUp(value_depth, tile.row_threads * tile.value_lanes);
-  tile.keys = std::max(tile.depth, tile.value_depth) > 128 ? 16 : 32;
-  if (is_narrow) tile.keys *= 2;
-  // The largest tile of queries of which there are enough to fill a GPU, down to one that they fill.
-  const auto queries = ir::AsConstInt(config.num_queries);
-  const auto batch = ir::AsConstInt(config.batch), heads = ir::AsConstInt(config.num_heads);
-  const auto set_size = [&](int64_t warps, int64_t own_rows) {
-    tile.threads = warps * kCudaWarpThreads;
-    tile.own_rows = own_rows;
-    tile.rows = own_rows * tile.threads / tile.row_threads;
-  };
-  std::vector<std::pair<int64_t, int64_t>> sizes;  // warps and own rows, the largest first
-  const int64_t of_row = tile.value_depth / tile.row_threads;
-  if (is_narrow) {
-    for (const int64_t rows : {4, 2}) {
-      if (rows * of_row <= kMostResults) sizes.emplace_back(kMostWarps, rows);
-    }
-    if (sizes.empty()) {
-      if (2 * of_row > kMostWideResults) return std::nullopt;
-      sizes.emplace_back(kMostWarps, 2);
-    }
-    sizes.insert(sizes.end(), {{2, 2}, {1, 2}});
-  } else {
-    for (const int64_t rows : {8, 4, 2, 1}) {
-      if (rows * of_row <= kMostResults) sizes.emplace_back(kSquareThreads / kCudaWarpThreads, rows);
-    }
-    if (sizes.empty()) return std::nullopt;
-  }
-  for (const auto& [warps, own_rows] : sizes) {
-    set_size(warps, own_rows);
-    const int64_t tiles = (queries.value_or(kUnknownQueries) + tile.rows - 1) / tile.rows;
-    if (tiles * batch.value_or(1) * heads.value_or(1) >= kBlocksThatFill) break;
-  }
-  for (tile.stages = 2; tile.stages > 0; --tile.stages) {
-    if (SharedBytes(tile, dtype) <= kCudaMostSharedBytes) return tile;
-  }
-  return std::nullopt;
-}
-
-namespace {
+constexpr int64_t kChunk = 4, kMatrixLanes = 4;
+// Into so many parts the keys and values of a head are shared out that are searched for what is not finite. Fewer keys
+// than a few tiles are multiplied all, whatever the causal mask hides.
+constexpr int64_t kSearches = 16, kFewTiles = 4;
 
 class CudaKernel {
  public:
@@ -121,12 +52,12 @@ class CudaKernel {
     const auto keys = ir::AsConstInt(config.num_keys), queries = ir::AsConstInt(config.num_queries);
     keys_are_ragged_ = !keys || *keys % tile_.keys != 0;
     queries_are_ragged_ = !queries || *queries % tile_.rows != 0;
-    if (keys && *keys <= tile_.keys) tile_.stages = 1;
+    takes_all_keys_ = config.hidden_values_show() && keys && *keys <= kFewTiles * tile_.keys;
   }
 
   std::vector<Stmt> Build() {
-    if (!config_.hidden_values_show()) return {Tiles()};
-    poison_ = ir::MakeBuffer("poison", kFloat32, {config_.batch * config_.num_key_heads});
+    if (!config_.hidden_values_show() || takes_all_keys_) return {Tiles()};
+    poison_ = ir::MakeBuffer("poison", kFloat32, {config_.batch * config_.num_key_heads, Int64(kSearches)});
     return {Allocate(poison_, Seq({Poison(), Tiles()}))};
   }
 
@@ -159,11 +90,15 @@ class CudaKernel {
     return Local(name, std::move(shape));
   }
 
-  // The places of thread t.
-  PrimExpr Lane(const PrimExpr& t) const { return ir::FloorMod(t, Int64(tile_.row_threads)); }
+  // The places of thread t. In squares, threads beside each other have one place in a row and two rows, the next two the
+  // next place: then shared memory gives 16 bytes to half of a warp at once, of rows and of columns.
+  PrimExpr Lane(const PrimExpr& t) const {
+    return ir::FloorMod(tile_.multiplies_by_warps ? t : ir::FloorDiv(t, Int64(2)), Int64(tile_.row_threads));
+  }
   PrimExpr Row(const PrimExpr& t, const PrimExpr& i) const {
     if (!tile_.multiplies_by_warps) {
-      return i * (tile_.threads / tile_.row_threads) + ir::FloorDiv(t, Int64(tile_.row_threads));
+      const PrimExpr row = ir::FloorDiv(t, Int64(2 * tile_.row_threads)) * 2 + ir::FloorMod(t, Int64(2));
+      return i * (tile_.threads / tile_.row_threads) + row;
     }
     constexpr int64_t kRowsOfLanes = kCudaWarpThreads / kMatrixLanes;
     const PrimExpr warp = ir::FloorDiv(t, Int64(kCudaWarpThreads)), lane = ir::FloorMod(t, Int64(kCudaWarpThreads));
@@ -195,36 +130,56 @@ class CudaKernel {
   }
   PrimExpr Zero() const { return ir::MakeConst(kFloat32, 0); }
 
-  // poison[head] := 0, or NaN where a value of the head is not finite, or where hidden keys show and a key is not.
+  // poison[head, part] := 0, or NaN where a value of this part of the head's keys is not finite, or where hidden keys show
+  // and a key is not.
   Stmt Poison() const {
-    return Bound("blockIdx.x", config_.batch * config_.num_key_heads, [&](const PrimExpr& head) {
-      const PrimExpr batch = ir::FloorDiv(head, config_.num_key_heads);
-      const PrimExpr key_head = ir::FloorMod(head, config_.num_key_heads);
-      const Buffer partial = Shared("partial", kFloat32, {Int64(tile_.threads)});
-      const auto add = [&](const Buffer& from, size_t operand, int64_t depth, const PrimExpr& t) {
-        const PrimExpr count = config_.num_keys * depth;
-        const PrimExpr rounds = CeilDiv(count - t, tile_.threads);
-        return Serial("round", ir::Max(rounds, Int64(0)), [&](const PrimExpr& round) {
-          const PrimExpr place = round * tile_.threads + t;
-          const PrimExpr position = ir::FloorDiv(place, Int64(depth)), h = ir::FloorMod(place, Int64(depth));
-          const PrimExpr element = Load(from, AttentionIndices(config_.layouts[operand], batch, position, key_head, h));
-          return Store(partial, Load(partial, {t}) + ir::Cast(kFloat32, element) * Zero(), {t});
-        });
-      };
-      const Stmt parts = Threads([&](const PrimExpr& t) {
-        std::vector<Stmt> stmts = {Store(partial, Zero(), {t}), add(value_, 2, value_depth_, t)};
-        if (config_.hidden_keys_show()) stmts.push_back(add(key_, 1, depth_, t));
+    const Buffer partial = Shared("partial", kFloat32, {Int64(tile_.threads)});
+    const Buffer groups = Shared("groups", kFloat32, {Int64(tile_.row_threads)});
+    const PrimExpr count = CeilDiv(config_.num_keys, kSearches);
+    return Bound("blockIdx.x", config_.batch * config_.num_key_heads * kSearches, [&](const PrimExpr& block) {
+      const PrimExpr part = ir::FloorMod(block, Int64(kSearches)), head = ir::FloorDiv(block, Int64(kSearches));
+      const Stmt search = Threads([&](const PrimExpr& t) {
+        const PrimExpr first = part * count, end = ir::Min(first + count, config_.num_keys);
+        std::vector<Stmt> stmts = {Store(partial, Zero(), {t}),
+                                   Search(partial, value_, 2, value_depth_, first, end, head, t)};
+        if (config_.hidden_keys_show()) stmts.push_back(Search(partial, key_, 1, depth_, first, end, head, t));
         return Seq(std::move(stmts));
       });
-      const Stmt all = Threads([&](const PrimExpr& t) {
-        const Stmt clear = Store(poison_, Zero(), {head});
-        const Stmt join = Serial("p", Int64(tile_.threads), [&](const PrimExpr& p) {
-          return Store(poison_, Load(poison_, {head}) + Load(partial, {p}), {head});
-        });
-        return If(t < Int64(1), Seq({clear, join}));
+      const int64_t of_group = tile_.threads / tile_.row_threads;
+      const Stmt join_groups = Threads([&](const PrimExpr& t) {
+        PrimExpr sum = Zero();
+        for (int64_t i = 0; i < of_group; ++i) sum = sum + Load(partial, {t * of_group + i});
+        return If(t < Int64(tile_.row_threads), Store(groups, sum, {t}));
       });
-      return Allocate(partial, Seq({parts, all}));
+      const Stmt join = Threads([&](const PrimExpr& t) {
+        PrimExpr sum = Zero();
+        for (int64_t i = 0; i < tile_.row_threads; ++i) sum = sum + Load(groups, {Int64(i)});
+        return If(t < Int64(1), Store(poison_, sum, {head, part}));
+      });
+      return Allocate(partial, Allocate(groups, Seq({search, join_groups, join})));
     });
+  }
+  // Adds 0 * element to the thread's sum, of its share of the elements at the positions from `first` to `end`.
+  Stmt Search(const Buffer& partial, const Buffer& from, size_t operand, int64_t depth, const PrimExpr& first,
+              const PrimExpr& end, const PrimExpr& head, const PrimExpr& t) const {
+    const int64_t lanes = config_.layouts[operand].back() == 'H' && depth % kChunk == 0 ? kChunk : 1;
+    const Buffer sums = Local("sums", {Int64(lanes)});
+    const PrimExpr rounds = CeilDiv((end - first) * (depth / lanes) - t, tile_.threads);
+    const Stmt add = Serial("round", ir::Max(rounds, Int64(0)), [&](const PrimExpr& round) {
+      const PrimExpr piece = round * tile_.threads + t;
+      const PrimExpr position = first + ir::FloorDiv(piece, Int64(depth / lanes));
+      const PrimExpr h = ir::FloorMod(piece, Int64(depth / lanes)) * lanes;
+      return Vector(lanes, [&](const PrimExpr& x) {
+        const PrimExpr element =
+            Load(from, AttentionIndices(config_.layouts[operand], ir::FloorDiv(head, config_.num_key_heads), position,
+                                        ir::FloorMod(head, config_.num_key_heads), h + x));
+        return Store(sums, Load(sums, {x}) + ir::Cast(kFloat32, element) * Zero(), {x});
+      });
+    });
+    PrimExpr all = Load(partial, {t});
+    for (int64_t x = 0; x < lanes; ++x) all = all + Load(sums, {Int64(x)});
+    return Allocate(sums, Seq({Vector(lanes, [&](const PrimExpr& x) { return Store(sums, Zero(), {x}); }), add,
+                               Store(partial, all, {t})}));
   }
 
   Stmt Tiles() {
@@ -248,21 +203,25 @@ class CudaKernel {
   }
 
   Stmt Tile() {
-    const int64_t row_length = RowLength(tile_.depth, dtype_), value_length = RowLength(tile_.value_depth, dtype_);
+    const int64_t row_length = tile_.RowLength(tile_.depth, dtype_),
+                  value_length = tile_.RowLength(tile_.value_depth, dtype_);
     queries_ = Shared("queries", dtype_, {Int64(tile_.rows), Int64(row_length)});
-    keys_ = Shared("keys", dtype_, {Int64(tile_.stages), Int64(tile_.keys), Int64(row_length)});
-    values_ = Shared("values", dtype_, {Int64(tile_.stages), Int64(tile_.keys), Int64(value_length)});
-    exponentials_ = Shared("exponentials", dtype_, {Int64(tile_.rows), Int64(RowLength(tile_.keys, dtype_))});
+    keys_ = Shared("keys", dtype_, {Int64(tile_.keys), Int64(row_length)});
+    values_ = Shared("values", dtype_, {Int64(tile_.keys), Int64(value_length)});
+    exponentials_ = Shared("exponentials", dtype_, {Int64(tile_.rows), Int64(tile_.ExponentialsLength())});
     parts_ = Shared("parts", kFloat32, {Int64(tile_.rows), Int64(tile_.row_threads)});
     greatest_ = Own("greatest", {Int64(tile_.own_rows)});
     sum_ = Own("sum", {Int64(tile_.own_rows)});
     result_ = Own("result", {Int64(tile_.own_rows), Int64(tile_.own_values()), Int64(tile_.value_lanes)});
     scores_ = Own("scores", {Int64(tile_.own_rows), Int64(tile_.own_keys()), Int64(tile_.key_lanes)});
     PrimExpr end = config_.num_keys;
-    if (config_.causal != CausalMask::kNone) {
+    if (config_.causal != CausalMask::kNone && !takes_all_keys_) {
       end = ir::Max(ir::Min(end, CausalEnd(config_, row_ + (tile_.rows - 1))), Int64(0));
       if (poison_) {
-        const PrimExpr poison = Load(poison_, {batch_ * config_.num_key_heads + KeyHead()});
+        PrimExpr poison = Zero();
+        for (int64_t part = 0; part < kSearches; ++part) {
+          poison = poison + Load(poison_, {batch_ * config_.num_key_heads + KeyHead(), Int64(part)});
+        }
         end = ir::Select(ir::Equal(poison, Zero()), end, config_.num_keys);
       }
     }
@@ -299,26 +258,23 @@ class CudaKernel {
                     return Store(result_, Zero(), {t, i, c, z});
                   })});
     });
-    const Stmt queries = CopyTile(query_, 0, queries_, {}, tile_.rows, depth_, tile_.depth, row_, config_.num_queries,
+    const Stmt queries = CopyTile(query_, 0, queries_, tile_.rows, depth_, tile_.depth, row_, config_.num_queries,
                                   queries_are_ragged_, head_, t);
-    std::vector<Stmt> stmts = {rows, queries};
-    if (tile_.stages > 1) stmts.push_back(CopyKeysAndValues(Int64(0), t));
-    return Seq(std::move(stmts));
+    return Seq({rows, queries, CopyKeys(Int64(0), t)});
+  }
+  Stmt CopyKeys(const PrimExpr& block, const PrimExpr& t) const {
+    return CopyTile(key_, 1, keys_, tile_.keys, depth_, tile_.depth, block * tile_.keys, config_.num_keys,
+                    keys_are_ragged_, KeyHead(), t);
+  }
+  Stmt CopyValues(const PrimExpr& block, const PrimExpr& t) const {
+    return CopyTile(value_, 2, values_, tile_.keys, value_depth_, tile_.value_depth, block * tile_.keys,
+                    config_.num_keys, keys_are_ragged_, KeyHead(), t);
   }
 
-  Stmt CopyKeysAndValues(const PrimExpr& block, const PrimExpr& t) const {
-    const PrimExpr first = block * tile_.keys;
-    const Indices stage = {ir::FloorMod(block, Int64(tile_.stages))};
-    return Seq({CopyTile(key_, 1, keys_, stage, tile_.keys, depth_, tile_.depth, first, config_.num_keys,
-                         keys_are_ragged_, KeyHead(), t),
-                CopyTile(value_, 2, values_, stage, tile_.keys, value_depth_, tile_.value_depth, first,
-                         config_.num_keys, keys_are_ragged_, KeyHead(), t)});
-  }
-
-  // Thread t's share of to[.., row, h] := from(first + row, h), and 0 beyond the operand. Where neighbours along the
+  // Thread t's share of to[row, h] := from(first + row, h), and 0 beyond the operand. Where neighbours along the
   // depth lie next to each other they are copied by 16 bytes, which may be on their way for a while.
-  Stmt CopyTile(const Buffer& from, size_t operand, const Buffer& to, const Indices& stage, int64_t rows, int64_t depth,
-                int64_t whole_depth, const PrimExpr& first, const PrimExpr& count, bool is_ragged, const PrimExpr& head,
+  Stmt CopyTile(const Buffer& from, size_t operand, const Buffer& to, int64_t rows, int64_t depth, int64_t whole_depth,
+                const PrimExpr& first, const PrimExpr& count, bool is_ragged, const PrimExpr& head,
                 const PrimExpr& t) const {
     const std::string& layout = config_.layouts[operand];
     const auto element = [&](const PrimExpr& row, const PrimExpr& h) {
@@ -330,12 +286,10 @@ class CudaKernel {
         is_there = is_there ? ir::And(is_there, inside) : inside;
       }
       if (is_there) value = ir::IfThenElse(is_there, value, ir::MakeConst(dtype_, 0));
-      Indices place = stage;
-      place.insert(place.end(), {row, h});
-      return Store(to, std::move(value), std::move(place));
+      return Store(to, std::move(value), {row, h});
     };
     const bool is_turned = layout.back() != 'H';
-    const int64_t lanes = is_turned ? 1 : kChunkBytes * 8 / dtype_.bits;
+    const int64_t lanes = is_turned ? 1 : kCudaAttentionChunkBytes * 8 / dtype_.bits;
     const int64_t pieces = rows * whole_depth / lanes;
     return Serial("round", Int64((pieces + tile_.threads - 1) / tile_.threads), [&](const PrimExpr& round) {
       const PrimExpr piece = round * tile_.threads + t;
@@ -419,27 +373,24 @@ class CudaKernel {
 
   // A tile of keys.
   Stmt Step(const PrimExpr& block, const PrimExpr& num_blocks) const {
-    const PrimExpr stage = ir::FloorMod(block, Int64(tile_.stages));
-    std::vector<Stmt> steps;
-    if (tile_.stages == 1) {
-      steps.push_back(Threads([&](const PrimExpr& t) { return CopyKeysAndValues(block, t); }, /*awaits_copies=*/true));
-    }
-    steps.push_back(Threads([&](const PrimExpr& t) {
-      std::vector<Stmt> stmts;
-      if (tile_.stages > 1) stmts.push_back(If(block + 1 < num_blocks, CopyKeysAndValues(block + 1, t)));
-      stmts.push_back(OwnRows([&](const PrimExpr& i) {
+    const Stmt scores = Threads([&](const PrimExpr& t) {
+      const Stmt clear = OwnRows([&](const PrimExpr& i) {
         return OwnKeys([&](const PrimExpr& n, const PrimExpr& y) { return Store(scores_, Zero(), {t, i, n, y}); });
-      }));
-      stmts.push_back(tile_.multiplies_by_warps ? ScoresByWarps(stage, t) : ScoresBySquares(stage, t));
-      stmts.push_back(OwnRows([&](const PrimExpr& i) { return MaskScores(block * tile_.keys, t, i); }));
-      return Seq(std::move(stmts));
-    }));
-    steps.push_back(
-        Threads([&](const PrimExpr& t) { return OwnRows([&](const PrimExpr& i) { return Exponentials(t, i); }); }));
-    steps.push_back(Threads(
-        [&](const PrimExpr& t) { return tile_.multiplies_by_warps ? MixByWarps(stage, t) : MixBySquares(stage, t); },
-        /*awaits_copies=*/tile_.stages > 1));
-    return Seq(std::move(steps));
+      });
+      const Stmt mask = OwnRows([&](const PrimExpr& i) { return MaskScores(block * tile_.keys, t, i); });
+      return Seq(
+          {CopyValues(block, t), clear, tile_.multiplies_by_warps ? ScoresByWarps(t) : ScoresBySquares(t), mask});
+    });
+    const auto exponentials = [&](const PrimExpr& t) {
+      return OwnRows([&](const PrimExpr& i) { return Exponentials(t, i); });
+    };
+    const Stmt mix = Threads(
+        [&](const PrimExpr& t) {
+          return Seq({If(block + 1 < num_blocks, CopyKeys(block + 1, t)),
+                      tile_.multiplies_by_warps ? MixByWarps(t) : MixBySquares(t)});
+        },
+        /*awaits_copies=*/true);
+    return Seq({scores, Threads(exponentials, /*awaits_copies=*/true), mix});
   }
 
   // scores := the masked scores of row i; parts := the greatest one of the thread's.
@@ -477,18 +428,18 @@ class CudaKernel {
   }
 
   // The products as loops that are matrix instructions.
-  Stmt ScoresByWarps(const PrimExpr& stage, const PrimExpr& t) const {
-    return Product(tile_.depth, tile_.own_keys(), tile_.key_lanes,
-                   [&](const PrimExpr& k, const PrimExpr& i, const PrimExpr& n, const PrimExpr& y) {
-                     return AddProduct(scores_, {t, i, n, y}, Load(queries_, {Row(t, i), k}),
-                                       Load(keys_, {stage, Key(t, n, y), k}));
-                   });
+  Stmt ScoresByWarps(const PrimExpr& t) const {
+    return Product(
+        tile_.depth, tile_.own_keys(), tile_.key_lanes,
+        [&](const PrimExpr& k, const PrimExpr& i, const PrimExpr& n, const PrimExpr& y) {
+          return AddProduct(scores_, {t, i, n, y}, Load(queries_, {Row(t, i), k}), Load(keys_, {Key(t, n, y), k}));
+        });
   }
-  Stmt MixByWarps(const PrimExpr& stage, const PrimExpr& t) const {
+  Stmt MixByWarps(const PrimExpr& t) const {
     return Product(tile_.keys, tile_.own_values(), tile_.value_lanes,
                    [&](const PrimExpr& k, const PrimExpr& i, const PrimExpr& c, const PrimExpr& z) {
                      return AddProduct(result_, {t, i, c, z}, Load(exponentials_, {Row(t, i), k}),
-                                       Load(values_, {stage, k, Element(t, c, z)}));
+                                       Load(values_, {k, Element(t, c, z)}));
                    });
   }
   using ProductBody = std::function<Stmt(const PrimExpr&, const PrimExpr&, const PrimExpr&, const PrimExpr&)>;
@@ -508,14 +459,14 @@ class CudaKernel {
   }
 
   // The products as squares of a thread: four elements of each row, then what they give.
-  Stmt ScoresBySquares(const PrimExpr& stage, const PrimExpr& t) const {
+  Stmt ScoresBySquares(const PrimExpr& t) const {
     const Buffer rows = Local("rows", {Int64(tile_.own_rows), Int64(kChunk)});
     const Buffer columns = Local("columns", {Int64(tile_.own_keys()), Int64(kChunk)});
-    return Serial("chunk", Int64(tile_.depth / kChunk), [&](const PrimExpr& chunk) {
+    return Chunks(tile_.depth / kChunk, [&](const PrimExpr& chunk) {
       const Stmt load_rows = Rows(rows, queries_, t, chunk);
       const Stmt load_columns = Unrolled("n", tile_.own_keys(), [&](const PrimExpr& n) {
         return Vector(kChunk, [&](const PrimExpr& x) {
-          return Store(columns, Load(keys_, {stage, Key(t, n, Int64(0)), chunk * kChunk + x}), {n, x});
+          return Store(columns, Load(keys_, {Key(t, n, Int64(0)), chunk * kChunk + x}), {n, x});
         });
       });
       const Stmt multiply = Unrolled("x", kChunk, [&](const PrimExpr& x) {
@@ -528,15 +479,15 @@ class CudaKernel {
       return Allocate(rows, Allocate(columns, Seq({load_rows, load_columns, multiply})));
     });
   }
-  Stmt MixBySquares(const PrimExpr& stage, const PrimExpr& t) const {
+  Stmt MixBySquares(const PrimExpr& t) const {
     const Buffer rows = Local("rows", {Int64(tile_.own_rows), Int64(kChunk)});
     const Buffer columns = Local("columns", {Int64(tile_.own_values()), Int64(tile_.value_lanes)});
-    return Serial("chunk", Int64(tile_.keys / kChunk), [&](const PrimExpr& chunk) {
+    return Chunks(tile_.keys / kChunk, [&](const PrimExpr& chunk) {
       const Stmt load_rows = Rows(rows, exponentials_, t, chunk);
       const Stmt multiply = Unrolled("x", kChunk, [&](const PrimExpr& x) {
         const Stmt load_columns = Unrolled("c", tile_.own_values(), [&](const PrimExpr& c) {
           return Vector(tile_.value_lanes, [&](const PrimExpr& z) {
-            return Store(columns, Load(values_, {stage, chunk * kChunk + x, Element(t, c, z)}), {c, z});
+            return Store(columns, Load(values_, {chunk * kChunk + x, Element(t, c, z)}), {c, z});
           });
         });
         const Stmt add = OwnRows([&](const PrimExpr& i) {
@@ -547,6 +498,13 @@ class CudaKernel {
         return Seq({load_columns, add});
       });
       return Allocate(rows, Allocate(columns, Seq({load_rows, multiply})));
+    });
+  }
+  // Two at a time, so that the elements of one are loaded while the other is multiplied.
+  Stmt Chunks(int64_t count, const Body& body) const {
+    const int64_t at_once = count % 2 == 0 ? 2 : 1;
+    return Serial("chunk", Int64(count / at_once), [&](const PrimExpr& chunk) {
+      return Unrolled("u", at_once, [&](const PrimExpr& u) { return body(chunk * at_once + u); });
     });
   }
   Stmt Rows(const Buffer& rows, const Buffer& from, const PrimExpr& t, const PrimExpr& chunk) const {
@@ -591,6 +549,7 @@ class CudaKernel {
   CudaAttentionTile tile_;
   int64_t depth_, value_depth_;
   bool queries_are_ragged_, keys_are_ragged_;
+  bool takes_all_keys_;  // also those that the causal mask hides, since they may show
   Buffer poison_, queries_, keys_, values_, exponentials_, parts_;
   Buffer greatest_, sum_, result_, scores_, visible_;  // of each thread
   // The tile that is being built: its first query, head and batch.

@@ -7,6 +7,8 @@
 
 namespace ingot::op::topi {
 
+inline constexpr int64_t kCudaAttentionChunkBytes = 16;  // that are copied at once
+
 // What a block of threads takes at once, and how its threads share it.
 struct CudaAttentionTile {
   bool multiplies_by_warps = false;  // matrix instructions, for operands of 16 bits
@@ -16,7 +18,11 @@ struct CudaAttentionTile {
   int64_t row_threads = 0;                 // that have a row together
   int64_t own_rows = 0;                    // of a thread
   int64_t key_lanes = 1, value_lanes = 1;  // neighbours that a thread has
-  int64_t stages = 1;                      // tiles of keys and values that are there or on their way
+  // Distances of rows in shared memory, which begin in other banks.
+  int64_t RowLength(int64_t elements, DataType dtype) const {
+    return elements + kCudaAttentionChunkBytes * 8 / dtype.bits;
+  }
+  int64_t ExponentialsLength() const { return keys + 8; }
   int64_t own_keys() const { return keys / (row_threads * key_lanes); }             // groups of neighbours
   int64_t own_values() const { return value_depth / (row_threads * value_lanes); }  // groups of neighbours
 };
