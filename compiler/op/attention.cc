@@ -285,17 +285,10 @@ bool HasDataTypes(const ir::Call& call, std::initializer_list<DataType> dtypes) 
 bool CanFuse(const ir::Call& call, const Target& target) {
   return target.kind == Target::Kind::kCpu && FusedConfig(call) && HasDataTypes(call, {DataType::Float(32)});
 }
-// A block of threads goes through all keys of a tile of queries, which takes longer than single steps do where few
-// queries of few heads see many keys.
 bool CanFuseForCuda(const ir::Call& call, const Target& target) {
-  constexpr int64_t kFewQueries = 16, kFewHeads = 64, kManyKeys = 1024;
   if (target.kind != Target::Kind::kCuda) return false;
   const std::optional<AttentionConfig> config = FusedConfig(call);
   if (!config) return false;
-  const int64_t queries = ir::AsConstInt(config->num_queries).value_or(kFewQueries);
-  const int64_t heads = ir::AsConstInt(config->batch).value_or(1) * ir::AsConstInt(config->num_heads).value_or(1);
-  const int64_t keys = ir::AsConstInt(config->num_keys).value_or(kManyKeys);
-  if (queries < kFewQueries && heads < kFewHeads && keys >= kManyKeys) return false;
   return topi::ChooseCudaAttentionTile(*config, *ir::As<ir::TensorTypeNode>(call->args[0]->type)->dtype).has_value();
 }
 

@@ -58,6 +58,24 @@ inline PrimExpr Load(const Buffer& buffer, te::Indices indices) {
 inline Stmt Store(const Buffer& buffer, PrimExpr value, te::Indices indices) {
   return Make<ir::BufferStoreNode>(buffer, std::move(value), std::move(indices));
 }
+inline Stmt If(const PrimExpr& condition, Stmt then_case) {
+  return Make<ir::IfStmtNode>(condition, std::move(then_case), nullptr);
+}
 inline Stmt Seq(std::vector<Stmt> stmts) { return ir::MakeSeq(std::move(stmts)); }
+
+// On CUDA: a launch of so many blocks, what the threads of a block do, and a loop with a note (schedule/device_loops.h).
+inline Stmt Bound(const char* name, const char* axis, const PrimExpr& extent, const Body& body, ir::Attrs notes = {}) {
+  const PrimVar var = ir::MakePrimVar(name);
+  return Make<ir::ForNode>(var, Int64(0), extent, ForKind::kThreadBinding, body(var), axis, std::move(notes));
+}
+inline Stmt OverBlocks(const PrimExpr& count, const Body& body) { return Bound("b", "blockIdx.x", count, body); }
+inline Stmt OverThreads(int64_t count, const Body& body, ir::Attrs notes = {}) {
+  return Bound("t", "threadIdx.x", Int64(count), body, std::move(notes));
+}
+inline Stmt WithNote(const Stmt& loop, const char* note, int64_t value) {
+  ir::ForNode copy = *ir::As<ir::ForNode>(loop);
+  copy.annotations = ir::Attrs{{note, value}};
+  return Make<ir::ForNode>(std::move(copy));
+}
 
 }  // namespace ingot::op::topi::statements

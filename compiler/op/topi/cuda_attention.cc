@@ -22,7 +22,6 @@
 #include "compiler/op/topi/cuda_attention.h"
 
 #include <algorithm>
-#include <numbers>
 
 #include "compiler/op/topi/attention_scores.h"
 #include "compiler/op/topi/attention_statements.h"
@@ -37,49 +36,50 @@ namespace {
 
 const DataType kFloat32 = DataType::Float(32);
 constexpr int64_t kChunk = 4, kMatrixLanes = 4;
-// Into so many parts the keys and values of a head are shared out that are searched for what is not finite. Fewer keys
-// than a few tiles are multiplied all, whatever the causal mask hides.
-constexpr int64_t kSearches = 16, kFewTiles = 4;
+// Of so many tiles all keys are multiplied, whatever the causal mask hides.
+constexpr int64_t kFewTiles = 4;
+constexpr int64_t kFewQueries = 16;
 
 class CudaKernel {
  public:
-  CudaKernel(const std::vector<Buffer>& inputs, const Buffer& out, const AttentionConfig& config)
-      : query_(inputs[0]), key_(inputs[1]), value_(inputs[2]), out_(out), config_(config), dtype_(out->dtype) {
+  // `poison` is null where nothing hidden shows, or all keys are taken.
+  CudaKernel(const std::vector<Buffer>& inputs, const Buffer& out, const AttentionConfig& config,
+             const CudaAttentionTile& tile, Buffer poison, bool takes_all_keys)
+      : query_(inputs[0]),
+        key_(inputs[1]),
+        value_(inputs[2]),
+        out_(out),
+        config_(config),
+        dtype_(out->dtype),
+        tile_(tile),
+        takes_all_keys_(takes_all_keys),
+        poison_(std::move(poison)) {
     if (inputs.size() > 3) bias_ = inputs[3];
-    tile_ = *ChooseCudaAttentionTile(config, dtype_);
     depth_ = *ir::AsConstInt(config.depth);
     value_depth_ = *ir::AsConstInt(config.value_depth);
     const auto keys = ir::AsConstInt(config.num_keys), queries = ir::AsConstInt(config.num_queries);
-    keys_are_ragged_ = !keys || *keys % tile_.keys != 0;
+    keys_are_ragged_ = !keys || *keys % tile_.keys != 0 || tile_.splits > 1;
     queries_are_ragged_ = !queries || *queries % tile_.rows != 0;
-    takes_all_keys_ = config.hidden_values_show() && keys && *keys <= kFewTiles * tile_.keys;
   }
 
-  std::vector<Stmt> Build() {
-    if (!config_.hidden_values_show() || takes_all_keys_) return {Tiles()};
-    poison_ = ir::MakeBuffer("poison", kFloat32, {config_.batch * config_.num_key_heads, Int64(kSearches)});
-    return {Allocate(poison_, Seq({Poison(), Tiles()}))};
+  // A launch for the tiles, and one that joins the splits of each; both run if the condition (null: always) holds.
+  Stmt Build(const PrimExpr& condition) {
+    if (tile_.splits == 1) return Tiles(condition);
+    const PrimExpr tiles = config_.batch * config_.num_heads * CeilDiv(config_.num_queries, tile_.rows);
+    split_results_ = ir::MakeBuffer("split_results", kFloat32,
+                                    {tiles, Int64(tile_.splits), Int64(tile_.rows), Int64(tile_.value_depth)});
+    split_rows_ = ir::MakeBuffer("split_rows", kFloat32,
+                                 {tiles, Int64(tile_.splits), Int64(tile_.rows), Int64(kCudaSplitNumbers)});
+    const Stmt both = Seq({Tiles(condition), JoinCudaSplits(split_results_, split_rows_, out_, config_, tile_,
+                                                            bias_ != nullptr, condition)});
+    return Allocate(split_results_, Allocate(split_rows_, both));
   }
 
  private:
-  Stmt Bound(const char* axis, const PrimExpr& extent, const Body& body, ir::Attrs notes = {}) const {
-    const PrimVar var = ir::MakePrimVar(axis[0] == 'b' ? "b" : "t");
-    ir::ForNode loop(var, Int64(0), extent, ForKind::kThreadBinding, body(var), axis);
-    loop.annotations = std::move(notes);
-    return Make<ir::ForNode>(std::move(loop));
-  }
   Stmt Threads(const Body& body, bool awaits_copies = false) const {
     ir::Attrs notes;
     if (awaits_copies) notes = ir::Attrs{{kCudaAwaitCopies, int64_t{1}}};
-    return Bound("threadIdx.x", Int64(tile_.threads), body, std::move(notes));
-  }
-  Stmt Note(Stmt loop, const char* note, int64_t value) const {
-    ir::ForNode copy = *ir::As<ir::ForNode>(loop);
-    copy.annotations = ir::Attrs{{note, value}};
-    return Make<ir::ForNode>(std::move(copy));
-  }
-  Stmt If(const PrimExpr& condition, Stmt then_case) const {
-    return Make<ir::IfStmtNode>(condition, std::move(then_case), nullptr);
+    return OverThreads(tile_.threads, body, std::move(notes));
   }
   Buffer Shared(const char* name, DataType dtype, Indices shape) const {
     return ir::MakeBuffer(name, dtype, std::move(shape), "shared");
@@ -123,79 +123,28 @@ class CudaKernel {
       return Unrolled("z", tile_.value_lanes, [&](const PrimExpr& z) { return body(c, z); });
     });
   }
-  // exp(x) of what is at most 0. Powers of 2 are an instruction, and the error of the product, |x| * 2^-24 of the result,
-  // is less than 2^-24 of the row's greatest exponential, which is 1.
-  static PrimExpr ExpByPowers(const PrimExpr& x) {
-    return ir::CallIntrinsic(ir::Intrinsic::kExp2, {x * ir::MakeConst(kFloat32, std::numbers::log2e)});
-  }
   PrimExpr Zero() const { return ir::MakeConst(kFloat32, 0); }
 
-  // poison[head, part] := 0, or NaN where a value of this part of the head's keys is not finite, or where hidden keys show
-  // and a key is not.
-  Stmt Poison() const {
-    const Buffer partial = Shared("partial", kFloat32, {Int64(tile_.threads)});
-    const Buffer groups = Shared("groups", kFloat32, {Int64(tile_.row_threads)});
-    const PrimExpr count = CeilDiv(config_.num_keys, kSearches);
-    return Bound("blockIdx.x", config_.batch * config_.num_key_heads * kSearches, [&](const PrimExpr& block) {
-      const PrimExpr part = ir::FloorMod(block, Int64(kSearches)), head = ir::FloorDiv(block, Int64(kSearches));
-      const Stmt search = Threads([&](const PrimExpr& t) {
-        const PrimExpr first = part * count, end = ir::Min(first + count, config_.num_keys);
-        std::vector<Stmt> stmts = {Store(partial, Zero(), {t}),
-                                   Search(partial, value_, 2, value_depth_, first, end, head, t)};
-        if (config_.hidden_keys_show()) stmts.push_back(Search(partial, key_, 1, depth_, first, end, head, t));
-        return Seq(std::move(stmts));
-      });
-      const int64_t of_group = tile_.threads / tile_.row_threads;
-      const Stmt join_groups = Threads([&](const PrimExpr& t) {
-        PrimExpr sum = Zero();
-        for (int64_t i = 0; i < of_group; ++i) sum = sum + Load(partial, {t * of_group + i});
-        return If(t < Int64(tile_.row_threads), Store(groups, sum, {t}));
-      });
-      const Stmt join = Threads([&](const PrimExpr& t) {
-        PrimExpr sum = Zero();
-        for (int64_t i = 0; i < tile_.row_threads; ++i) sum = sum + Load(groups, {Int64(i)});
-        return If(t < Int64(1), Store(poison_, sum, {head, part}));
-      });
-      return Allocate(partial, Allocate(groups, Seq({search, join_groups, join})));
-    });
-  }
-  // Adds 0 * element to the thread's sum, of its share of the elements at the positions from `first` to `end`.
-  Stmt Search(const Buffer& partial, const Buffer& from, size_t operand, int64_t depth, const PrimExpr& first,
-              const PrimExpr& end, const PrimExpr& head, const PrimExpr& t) const {
-    const int64_t lanes = config_.layouts[operand].back() == 'H' && depth % kChunk == 0 ? kChunk : 1;
-    const Buffer sums = Local("sums", {Int64(lanes)});
-    const PrimExpr rounds = CeilDiv((end - first) * (depth / lanes) - t, tile_.threads);
-    const Stmt add = Serial("round", ir::Max(rounds, Int64(0)), [&](const PrimExpr& round) {
-      const PrimExpr piece = round * tile_.threads + t;
-      const PrimExpr position = first + ir::FloorDiv(piece, Int64(depth / lanes));
-      const PrimExpr h = ir::FloorMod(piece, Int64(depth / lanes)) * lanes;
-      return Vector(lanes, [&](const PrimExpr& x) {
-        const PrimExpr element =
-            Load(from, AttentionIndices(config_.layouts[operand], ir::FloorDiv(head, config_.num_key_heads), position,
-                                        ir::FloorMod(head, config_.num_key_heads), h + x));
-        return Store(sums, Load(sums, {x}) + ir::Cast(kFloat32, element) * Zero(), {x});
-      });
-    });
-    PrimExpr all = Load(partial, {t});
-    for (int64_t x = 0; x < lanes; ++x) all = all + Load(sums, {Int64(x)});
-    return Allocate(sums, Seq({Vector(lanes, [&](const PrimExpr& x) { return Store(sums, Zero(), {x}); }), add,
-                               Store(partial, all, {t})}));
-  }
-
-  Stmt Tiles() {
+  Stmt Tiles(const PrimExpr& condition) {
     const PrimExpr num_tiles = CeilDiv(config_.num_queries, tile_.rows);
-    return Bound("blockIdx.x", config_.batch * config_.num_heads * num_tiles, [&](const PrimExpr& block) {
-      PrimExpr number = ir::FloorMod(block, num_tiles);
-      // Those that see the most keys begin first.
-      if (config_.causal != CausalMask::kNone) number = num_tiles - 1 - number;
-      const PrimExpr of_head = ir::FloorDiv(block, num_tiles);
-      return Let("row", number * tile_.rows, [&](const PrimExpr& row) {
-        return Let("head", ir::FloorMod(of_head, config_.num_heads), [&](const PrimExpr& head) {
-          return Let("batch", ir::FloorDiv(of_head, config_.num_heads), [&](const PrimExpr& batch) {
-            row_ = row;
-            head_ = head;
-            batch_ = batch;
-            return Tile();
+    PrimExpr count = config_.batch * config_.num_heads * num_tiles * tile_.splits;
+    if (condition) count = ir::Select(condition, count, Int64(0));
+    return OverBlocks(count, [&](const PrimExpr& block) {
+      split_ = ir::FloorMod(block, Int64(tile_.splits));
+      return Let("number", ir::FloorDiv(block, Int64(tile_.splits)), [&](const PrimExpr& number) {
+        number_ = number;
+        PrimExpr tile = ir::FloorMod(number, num_tiles);
+        // Those that see the most keys begin first.
+        if (config_.causal != CausalMask::kNone) tile = num_tiles - 1 - tile;
+        const PrimExpr of_head = ir::FloorDiv(number, num_tiles);
+        return Let("row", tile * tile_.rows, [&](const PrimExpr& row) {
+          return Let("head", ir::FloorMod(of_head, config_.num_heads), [&](const PrimExpr& head) {
+            return Let("batch", ir::FloorDiv(of_head, config_.num_heads), [&](const PrimExpr& batch) {
+              row_ = row;
+              head_ = head;
+              batch_ = batch;
+              return Tile();
+            });
           });
         });
       });
@@ -213,36 +162,49 @@ class CudaKernel {
     greatest_ = Own("greatest", {Int64(tile_.own_rows)});
     sum_ = Own("sum", {Int64(tile_.own_rows)});
     result_ = Own("result", {Int64(tile_.own_rows), Int64(tile_.own_values()), Int64(tile_.value_lanes)});
+    if (config_.may_mask(bias_ != nullptr)) visible_ = Own("visible", {Int64(tile_.own_rows)});
     scores_ = Own("scores", {Int64(tile_.own_rows), Int64(tile_.own_keys()), Int64(tile_.key_lanes)});
-    PrimExpr end = config_.num_keys;
-    if (config_.causal != CausalMask::kNone && !takes_all_keys_) {
-      end = ir::Max(ir::Min(end, CausalEnd(config_, row_ + (tile_.rows - 1))), Int64(0));
-      if (poison_) {
-        PrimExpr poison = Zero();
-        for (int64_t part = 0; part < kSearches; ++part) {
-          poison = poison + Load(poison_, {batch_ * config_.num_key_heads + KeyHead(), Int64(part)});
-        }
-        end = ir::Select(ir::Equal(poison, Zero()), end, config_.num_keys);
-      }
-    }
-    std::vector<Stmt> steps = {Threads([&](const PrimExpr& t) { return Start(t); }, /*awaits_copies=*/true)};
-    if (config_.may_mask(bias_ != nullptr)) {
-      visible_ = Own("visible", {Int64(tile_.own_rows)});
-      for (Stmt& step : MostVisible()) steps.push_back(std::move(step));
-    }
-    steps.push_back(Let("num_blocks", CeilDiv(end, tile_.keys), [&](const PrimExpr& num_blocks) {
-      return Serial("key_block", num_blocks, [&](const PrimExpr& block) { return Step(block, num_blocks); });
-    }));
-    steps.push_back(Threads([&](const PrimExpr& t) {
-      return OwnRows([&](const PrimExpr& i) { return Store(parts_, Load(sum_, {t, i}), {Row(t, i), Lane(t)}); });
-    }));
-    steps.push_back(Threads([&](const PrimExpr& t) { return Finish(t); }));
-    Stmt body = Seq(std::move(steps));
+    const Stmt body = Let("num_blocks", CeilDiv(EndOfKeys(), tile_.keys), [&](const PrimExpr& num_blocks) {
+      if (tile_.splits == 1) return Keys(Int64(0), num_blocks);
+      return Let("of_split", CeilDiv(num_blocks, tile_.splits), [&](const PrimExpr& of_split) {
+        return Keys(split_ * of_split, ir::Min((split_ + 1) * of_split, num_blocks));
+      });
+    });
+    return AllocateAll(body);
+  }
+  Stmt AllocateAll(Stmt body) const {
     for (const Buffer& buffer :
          {scores_, result_, sum_, greatest_, visible_, parts_, exponentials_, values_, keys_, queries_}) {
       if (buffer) body = Allocate(buffer, std::move(body));
     }
     return body;
+  }
+  // The first key that no query of the tile sees.
+  PrimExpr EndOfKeys() const {
+    if (config_.causal == CausalMask::kNone || takes_all_keys_) return config_.num_keys;
+    const PrimExpr last = CausalEnd(config_, row_ + (tile_.rows - 1));
+    const PrimExpr end = ir::Max(ir::Min(config_.num_keys, last), Int64(0));
+    if (!poison_) return end;
+    PrimExpr poison = Zero();
+    for (int64_t part = 0; part < kCudaSearches; ++part) {
+      poison = poison + Load(poison_, {batch_ * config_.num_key_heads + KeyHead(), Int64(part)});
+    }
+    return ir::Select(ir::Equal(poison, Zero()), end, config_.num_keys);
+  }
+
+  // Tiles of keys from the first one to the last.
+  Stmt Keys(const PrimExpr& first, const PrimExpr& end) {
+    std::vector<Stmt> steps = {Threads([&](const PrimExpr& t) { return Start(first, t); }, /*awaits_copies=*/true)};
+    if (visible_) {
+      for (Stmt& step : MostVisible()) steps.push_back(std::move(step));
+    }
+    steps.push_back(Serial("key_block", tile_.splits == 1 ? end : ir::Max(end - first, Int64(0)),
+                           [&](const PrimExpr& block) { return Step(first + block, end); }));
+    steps.push_back(Threads([&](const PrimExpr& t) {
+      return OwnRows([&](const PrimExpr& i) { return Store(parts_, Load(sum_, {t, i}), {Row(t, i), Lane(t)}); });
+    }));
+    steps.push_back(Threads([&](const PrimExpr& t) { return tile_.splits == 1 ? Finish(t) : FinishSplit(t); }));
+    return Seq(std::move(steps));
   }
 
   PrimExpr KeyHead() const { return ir::FloorDiv(head_, Int64(config_.group)); }
@@ -251,7 +213,7 @@ class CudaKernel {
     return queries_are_ragged_ ? ir::Min(Query(t, i), config_.num_queries - 1) : Query(t, i);
   }
 
-  Stmt Start(const PrimExpr& t) const {
+  Stmt Start(const PrimExpr& first, const PrimExpr& t) const {
     const Stmt rows = OwnRows([&](const PrimExpr& i) {
       return Seq({Store(greatest_, MinusInfinity(kFloat32), {t, i}), Store(sum_, Zero(), {t, i}),
                   OwnElements([&](const PrimExpr& c, const PrimExpr& z) {
@@ -260,7 +222,7 @@ class CudaKernel {
     });
     const Stmt queries = CopyTile(query_, 0, queries_, tile_.rows, depth_, tile_.depth, row_, config_.num_queries,
                                   queries_are_ragged_, head_, t);
-    return Seq({rows, queries, CopyKeys(Int64(0), t)});
+    return Seq({rows, queries, CopyKeys(first, t)});
   }
   Stmt CopyKeys(const PrimExpr& block, const PrimExpr& t) const {
     return CopyTile(key_, 1, keys_, tile_.keys, depth_, tile_.depth, block * tile_.keys, config_.num_keys,
@@ -299,8 +261,8 @@ class CudaKernel {
       } else {
         const PrimExpr row = ir::FloorDiv(piece, Int64(whole_depth / lanes));
         const PrimExpr chunk = ir::FloorMod(piece, Int64(whole_depth / lanes));
-        copy = Note(Serial("x", Int64(lanes), [&](const PrimExpr& x) { return element(row, chunk * lanes + x); }),
-                    kCudaChunkCopy, kCudaIsAwaited);
+        copy = WithNote(Serial("x", Int64(lanes), [&](const PrimExpr& x) { return element(row, chunk * lanes + x); }),
+                        kCudaChunkCopy, kCudaIsAwaited);
       }
       return pieces % tile_.threads == 0 ? copy : If(piece < Int64(pieces), std::move(copy));
     });
@@ -372,7 +334,7 @@ class CudaKernel {
   }
 
   // A tile of keys.
-  Stmt Step(const PrimExpr& block, const PrimExpr& num_blocks) const {
+  Stmt Step(const PrimExpr& block, const PrimExpr& end) const {
     const Stmt scores = Threads([&](const PrimExpr& t) {
       const Stmt clear = OwnRows([&](const PrimExpr& i) {
         return OwnKeys([&](const PrimExpr& n, const PrimExpr& y) { return Store(scores_, Zero(), {t, i, n, y}); });
@@ -386,7 +348,7 @@ class CudaKernel {
     };
     const Stmt mix = Threads(
         [&](const PrimExpr& t) {
-          return Seq({If(block + 1 < num_blocks, CopyKeys(block + 1, t)),
+          return Seq({If(block + 1 < end, CopyKeys(block + 1, t)),
                       tile_.multiplies_by_warps ? MixByWarps(t) : MixBySquares(t)});
         },
         /*awaits_copies=*/true);
@@ -411,12 +373,12 @@ class CudaKernel {
     std::vector<Stmt> stmts;
     stmts.push_back(Store(now, JoinParts(t, i, ir::BinaryOp::kMax, Load(greatest_, {t, i})), at(0)));
     stmts.push_back(Store(now, Shift(Load(now, at(0))), at(1)));
-    stmts.push_back(Store(now, ExpByPowers(Load(greatest_, {t, i}) - Load(now, at(1))), at(2)));
+    stmts.push_back(Store(now, CudaExp(Load(greatest_, {t, i}) - Load(now, at(1))), at(2)));
     stmts.push_back(Store(greatest_, Load(now, at(0)), {t, i}));
     stmts.push_back(Store(sum_, Load(sum_, {t, i}) * Load(now, at(2)), {t, i}));
     stmts.push_back(OwnKeys([&](const PrimExpr& n, const PrimExpr& y) {
       const Indices place = {t, i, n, y};
-      return Seq({Store(scores_, ExpByPowers(Load(scores_, place) - Load(now, at(1))), place),
+      return Seq({Store(scores_, CudaExp(Load(scores_, place) - Load(now, at(1))), place),
                   Store(sum_, Load(sum_, {t, i}) + Load(scores_, place), {t, i}),
                   Store(exponentials_, ir::Cast(dtype_, Load(scores_, place)), {Row(t, i), Key(t, n, y)})});
     }));
@@ -444,15 +406,15 @@ class CudaKernel {
   }
   using ProductBody = std::function<Stmt(const PrimExpr&, const PrimExpr&, const PrimExpr&, const PrimExpr&)>;
   Stmt Product(int64_t depth, int64_t groups, int64_t lanes, const ProductBody& body) const {
-    return Note(Serial("k", Int64(depth),
-                       [&](const PrimExpr& k) {
-                         return Serial("i", Int64(tile_.own_rows), [&](const PrimExpr& i) {
-                           return Serial("n", Int64(groups), [&](const PrimExpr& n) {
-                             return Serial("y", Int64(lanes), [&](const PrimExpr& y) { return body(k, i, n, y); });
-                           });
-                         });
-                       }),
-                kCudaWarpProduct, 1);
+    return WithNote(Serial("k", Int64(depth),
+                           [&](const PrimExpr& k) {
+                             return Serial("i", Int64(tile_.own_rows), [&](const PrimExpr& i) {
+                               return Serial("n", Int64(groups), [&](const PrimExpr& n) {
+                                 return Serial("y", Int64(lanes), [&](const PrimExpr& y) { return body(k, i, n, y); });
+                               });
+                             });
+                           }),
+                    kCudaWarpProduct, 1);
   }
   Stmt AddProduct(const Buffer& sums, const Indices& place, const PrimExpr& a, const PrimExpr& b) const {
     return Store(sums, Load(sums, place) + ir::Cast(kFloat32, a) * ir::Cast(kFloat32, b), place);
@@ -515,6 +477,24 @@ class CudaKernel {
     });
   }
 
+  // What the join of splits needs: the sums of products, and of each row the greatest score, the sum, the mask.
+  Stmt FinishSplit(const PrimExpr& t) const {
+    return OwnRows([&](const PrimExpr& i) {
+      const Indices row = {number_, split_, Row(t, i)};
+      const auto at = [&](const PrimExpr& place) {
+        Indices indices = row;
+        indices.push_back(place);
+        return indices;
+      };
+      std::vector<Stmt> numbers = {Store(split_rows_, Load(greatest_, {t, i}), at(Int64(0))),
+                                   Store(split_rows_, JoinParts(t, i, ir::BinaryOp::kAdd, Zero()), at(Int64(1)))};
+      if (visible_) numbers.push_back(Store(split_rows_, Load(visible_, {t, i}), at(Int64(2))));
+      const Stmt results = OwnElements([&](const PrimExpr& c, const PrimExpr& z) {
+        return Store(split_results_, Load(result_, {t, i, c, z}), at(Element(t, c, z)));
+      });
+      return Seq({If(Lane(t) < Int64(1), Seq(std::move(numbers))), results});
+    });
+  }
   Stmt Finish(const PrimExpr& t) const {
     const Buffer inverse = Local("inverse", {Int64(1)});
     const std::string& layout = config_.layouts[3];
@@ -546,20 +526,42 @@ class CudaKernel {
   Buffer bias_;
   const AttentionConfig& config_;
   const DataType dtype_;
-  CudaAttentionTile tile_;
+  const CudaAttentionTile tile_;
+  const bool takes_all_keys_;  // also those that the causal mask hides, since they may show
   int64_t depth_, value_depth_;
   bool queries_are_ragged_, keys_are_ragged_;
-  bool takes_all_keys_;  // also those that the causal mask hides, since they may show
-  Buffer poison_, queries_, keys_, values_, exponentials_, parts_;
+  Buffer poison_, queries_, keys_, values_, exponentials_, parts_, split_results_, split_rows_;
   Buffer greatest_, sum_, result_, scores_, visible_;  // of each thread
-  // The tile that is being built: its first query, head and batch.
-  PrimExpr row_, head_, batch_;
+  // The tile that is being built: its number, which split of its keys, its first query, head and batch.
+  PrimExpr number_, split_, row_, head_, batch_;
 };
 
 }  // namespace
 
 std::vector<Stmt> CudaAttention(const std::vector<Buffer>& inputs, const Buffer& out, const AttentionConfig& config) {
-  return CudaKernel(inputs, out, config).Build();
+  // Of a number of queries that is not known a few may be all, as while a text is written: for these there is a kernel of
+  // its own, whose blocks share the keys of a tile.
+  const bool knows_queries = ir::AsConstInt(config.num_queries).has_value();
+  const CudaAttentionTile usual = *ChooseCudaAttentionTile(config, out->dtype);
+  const auto keys = ir::AsConstInt(config.num_keys);
+  const bool takes_all_keys = config.hidden_values_show() && keys && *keys <= kFewTiles * usual.keys;
+  Buffer poison;
+  std::vector<Stmt> stmts;
+  if (config.hidden_values_show() && !takes_all_keys) {
+    poison = ir::MakeBuffer("poison", kFloat32, {config.batch * config.num_key_heads, Int64(kCudaSearches)});
+    stmts.push_back(SearchCudaOperands(inputs, config, poison));
+  }
+  const auto add = [&](const CudaAttentionTile& tile, const PrimExpr& condition) {
+    stmts.push_back(CudaKernel(inputs, out, config, tile, poison, takes_all_keys).Build(condition));
+  };
+  if (knows_queries) {
+    add(usual, nullptr);
+  } else {
+    add(*ChooseCudaAttentionTile(config, out->dtype, kFewQueries), config.num_queries < Int64(kFewQueries + 1));
+    add(usual, Int64(kFewQueries) < config.num_queries);
+  }
+  Stmt all = Seq(std::move(stmts));
+  return {poison ? Allocate(poison, std::move(all)) : all};
 }
 
 }  // namespace ingot::op::topi

@@ -16,7 +16,8 @@ constexpr int64_t kChunkBytes = 16;
 constexpr int64_t kMostResults = 64, kMostWideResults = 128;
 // Blocks of threads that fill a GPU.
 constexpr int64_t kBlocksThatFill = 128;
-constexpr int64_t kUnknownQueries = 512;
+// Splits of a tile's keys, at most, and the tiles of keys that one has at least.
+constexpr int64_t kMostSplits = 16, kLeastTilesOfSplit = 2;
 // Threads of squares; of matrix instructions: rows and columns of one, lanes of a row.
 constexpr int64_t kSquareThreads = 128, kSquareColumns = 8, kChunk = 4;
 constexpr int64_t kMatrixRows = 16, kMatrixLanes = 4, kMatrixNeighbours = 2, kMostWarps = 4;
@@ -31,7 +32,8 @@ int64_t SharedBytes(const CudaAttentionTile& tile, DataType dtype) {
 
 }  // namespace
 
-std::optional<CudaAttentionTile> ChooseCudaAttentionTile(const AttentionConfig& config, DataType dtype) {
+std::optional<CudaAttentionTile> ChooseCudaAttentionTile(const AttentionConfig& config, DataType dtype,
+                                                         int64_t likely_queries) {
   const bool is_narrow = dtype == DataType::Float(16) || dtype == DataType::Bfloat16();
   if (!is_narrow && dtype != kFloat32) return std::nullopt;
   const int64_t depth = *ir::AsConstInt(config.depth), value_depth = *ir::AsConstInt(config.value_depth);
@@ -69,10 +71,19 @@ std::optional<CudaAttentionTile> ChooseCudaAttentionTile(const AttentionConfig& 
     }
     if (sizes.empty()) return std::nullopt;
   }
+  int64_t blocks = 1;
   for (const auto& [warps, own_rows] : sizes) {
     set_size(warps, own_rows);
-    const int64_t tiles = (queries.value_or(kUnknownQueries) + tile.rows - 1) / tile.rows;
-    if (tiles * batch.value_or(1) * heads.value_or(1) >= kBlocksThatFill) break;
+    const int64_t tiles = (queries.value_or(likely_queries) + tile.rows - 1) / tile.rows;
+    blocks = tiles * batch.value_or(1) * heads.value_or(1);
+    if (blocks >= kBlocksThatFill) break;
+  }
+  // Where they fill no GPU, several share the keys; of an unknown number of queries only if it is likely to be small.
+  if (blocks < kBlocksThatFill && (queries || likely_queries <= tile.rows)) {
+    const auto keys = ir::AsConstInt(config.num_keys);
+    const int64_t tiles_of_keys = keys ? (*keys + tile.keys - 1) / tile.keys : kMostSplits * kLeastTilesOfSplit;
+    tile.splits = std::min(2 * kBlocksThatFill / blocks, tiles_of_keys / kLeastTilesOfSplit);
+    tile.splits = std::clamp<int64_t>(tile.splits, 1, kMostSplits);
   }
   return SharedBytes(tile, dtype) <= kCudaMostSharedBytes ? std::optional(tile) : std::nullopt;
 }
