@@ -32,12 +32,6 @@ using namespace statements;  // NOLINT
 using ir::Int64;
 using te::Indices;
 
-namespace {
-
-const DataType kFloat32 = DataType::Float(32);
-
-}  // namespace
-
 te::Tensor Attention(const std::vector<te::Tensor>& inputs, const AttentionConfig& config, DataType dtype) {
   const DataType wide = dtype.bits < 32 ? kFloat32 : dtype;
   const auto load = [&](size_t operand, const Indices& i) { return ir::Cast(wide, inputs[operand](i)); };

@@ -19,6 +19,8 @@ using ir::PrimExpr;
 using ir::PrimVar;
 using ir::Stmt;
 
+inline const DataType kFloat32 = DataType::Float(32);
+
 inline PrimExpr CeilDiv(const PrimExpr& a, int64_t b) { return ir::FloorDiv(a + (b - 1), Int64(b)); }
 
 inline int64_t GreatestDivisor(int64_t n, int64_t limit) {
@@ -49,7 +51,7 @@ inline Stmt Let(const char* name, const PrimExpr& value, const Body& body) {
 }
 inline Stmt Allocate(const Buffer& buffer, Stmt body) { return Make<ir::AllocateNode>(buffer, std::move(body)); }
 inline Buffer Local(const char* name, te::Indices shape) {
-  return ir::MakeBuffer(name, DataType::Float(32), std::move(shape), "local");
+  return ir::MakeBuffer(name, kFloat32, std::move(shape), "local");
 }
 
 inline PrimExpr Load(const Buffer& buffer, te::Indices indices) {

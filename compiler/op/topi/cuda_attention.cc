@@ -34,8 +34,6 @@ using te::Indices;
 
 namespace {
 
-const DataType kFloat32 = DataType::Float(32);
-constexpr int64_t kChunk = 4, kMatrixLanes = 4;
 // Of so many tiles all keys are multiplied, whatever the causal mask hides.
 constexpr int64_t kFewTiles = 4;
 constexpr int64_t kFewQueries = 16;
@@ -100,9 +98,9 @@ class CudaKernel {
       const PrimExpr row = ir::FloorDiv(t, Int64(2 * tile_.row_threads)) * 2 + ir::FloorMod(t, Int64(2));
       return i * (tile_.threads / tile_.row_threads) + row;
     }
-    constexpr int64_t kRowsOfLanes = kCudaWarpThreads / kMatrixLanes;
+    constexpr int64_t kRowsOfLanes = kCudaWarpThreads / kCudaMatrixLanes;
     const PrimExpr warp = ir::FloorDiv(t, Int64(kCudaWarpThreads)), lane = ir::FloorMod(t, Int64(kCudaWarpThreads));
-    return warp * (tile_.own_rows * kRowsOfLanes) + i * kRowsOfLanes + ir::FloorDiv(lane, Int64(kMatrixLanes));
+    return warp * (tile_.own_rows * kRowsOfLanes) + i * kRowsOfLanes + ir::FloorDiv(lane, Int64(kCudaMatrixLanes));
   }
   PrimExpr Key(const PrimExpr& t, const PrimExpr& n, const PrimExpr& y) const {
     return (n * tile_.row_threads + Lane(t)) * tile_.key_lanes + y;
@@ -253,7 +251,8 @@ class CudaKernel {
     const bool is_turned = layout.back() != 'H';
     const int64_t lanes = is_turned ? 1 : kCudaAttentionChunkBytes * 8 / dtype_.bits;
     const int64_t pieces = rows * whole_depth / lanes;
-    return Serial("round", Int64((pieces + tile_.threads - 1) / tile_.threads), [&](const PrimExpr& round) {
+    // Straight code: a copy that is on its way keeps the registers of its addresses.
+    return Unrolled("round", (pieces + tile_.threads - 1) / tile_.threads, [&](const PrimExpr& round) {
       const PrimExpr piece = round * tile_.threads + t;
       Stmt copy;
       if (is_turned) {
@@ -422,16 +421,16 @@ class CudaKernel {
 
   // The products as squares of a thread: four elements of each row, then what they give.
   Stmt ScoresBySquares(const PrimExpr& t) const {
-    const Buffer rows = Local("rows", {Int64(tile_.own_rows), Int64(kChunk)});
-    const Buffer columns = Local("columns", {Int64(tile_.own_keys()), Int64(kChunk)});
-    return Chunks(tile_.depth / kChunk, [&](const PrimExpr& chunk) {
+    const Buffer rows = Local("rows", {Int64(tile_.own_rows), Int64(kCudaSquareChunk)});
+    const Buffer columns = Local("columns", {Int64(tile_.own_keys()), Int64(kCudaSquareChunk)});
+    return Chunks(tile_.depth / kCudaSquareChunk, [&](const PrimExpr& chunk) {
       const Stmt load_rows = Rows(rows, queries_, t, chunk);
       const Stmt load_columns = Unrolled("n", tile_.own_keys(), [&](const PrimExpr& n) {
-        return Vector(kChunk, [&](const PrimExpr& x) {
-          return Store(columns, Load(keys_, {Key(t, n, Int64(0)), chunk * kChunk + x}), {n, x});
+        return Vector(kCudaSquareChunk, [&](const PrimExpr& x) {
+          return Store(columns, Load(keys_, {Key(t, n, Int64(0)), chunk * kCudaSquareChunk + x}), {n, x});
         });
       });
-      const Stmt multiply = Unrolled("x", kChunk, [&](const PrimExpr& x) {
+      const Stmt multiply = Unrolled("x", kCudaSquareChunk, [&](const PrimExpr& x) {
         return OwnRows([&](const PrimExpr& i) {
           return Unrolled("n", tile_.own_keys(), [&](const PrimExpr& n) {
             return AddProduct(scores_, {t, i, n, Int64(0)}, Load(rows, {i, x}), Load(columns, {n, x}));
@@ -442,14 +441,14 @@ class CudaKernel {
     });
   }
   Stmt MixBySquares(const PrimExpr& t) const {
-    const Buffer rows = Local("rows", {Int64(tile_.own_rows), Int64(kChunk)});
+    const Buffer rows = Local("rows", {Int64(tile_.own_rows), Int64(kCudaSquareChunk)});
     const Buffer columns = Local("columns", {Int64(tile_.own_values()), Int64(tile_.value_lanes)});
-    return Chunks(tile_.keys / kChunk, [&](const PrimExpr& chunk) {
+    return Chunks(tile_.keys / kCudaSquareChunk, [&](const PrimExpr& chunk) {
       const Stmt load_rows = Rows(rows, exponentials_, t, chunk);
-      const Stmt multiply = Unrolled("x", kChunk, [&](const PrimExpr& x) {
+      const Stmt multiply = Unrolled("x", kCudaSquareChunk, [&](const PrimExpr& x) {
         const Stmt load_columns = Unrolled("c", tile_.own_values(), [&](const PrimExpr& c) {
           return Vector(tile_.value_lanes, [&](const PrimExpr& z) {
-            return Store(columns, Load(values_, {chunk * kChunk + x, Element(t, c, z)}), {c, z});
+            return Store(columns, Load(values_, {chunk * kCudaSquareChunk + x, Element(t, c, z)}), {c, z});
           });
         });
         const Stmt add = OwnRows([&](const PrimExpr& i) {
@@ -471,8 +470,8 @@ class CudaKernel {
   }
   Stmt Rows(const Buffer& rows, const Buffer& from, const PrimExpr& t, const PrimExpr& chunk) const {
     return OwnRows([&](const PrimExpr& i) {
-      return Vector(kChunk, [&](const PrimExpr& x) {
-        return Store(rows, Load(from, {Row(t, i), chunk * kChunk + x}), {i, x});
+      return Vector(kCudaSquareChunk, [&](const PrimExpr& x) {
+        return Store(rows, Load(from, {Row(t, i), chunk * kCudaSquareChunk + x}), {i, x});
       });
     });
   }

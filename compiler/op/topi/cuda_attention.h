@@ -8,6 +8,8 @@
 namespace ingot::op::topi {
 
 inline constexpr int64_t kCudaAttentionChunkBytes = 16;  // that are copied at once
+inline constexpr int64_t kCudaSquareChunk = 4;           // elements of a row that squares take at once
+inline constexpr int64_t kCudaMatrixLanes = 4;           // that have a row of a matrix
 
 // What a block of threads takes at once, and how its threads share it.
 struct CudaAttentionTile {

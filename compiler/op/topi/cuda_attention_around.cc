@@ -12,33 +12,32 @@ using namespace statements;  // NOLINT
 
 namespace {
 
-const DataType kFloat32 = DataType::Float(32);
-constexpr int64_t kThreads = 128, kGroups = 8, kChunk = 4;
+constexpr int64_t kAroundThreads = 128, kAroundGroups = 8;
 
-PrimExpr Zero() { return ir::MakeConst(kFloat32, 0); }
+PrimExpr ZeroNumber() { return ir::MakeConst(kFloat32, 0); }
 
 // Adds 0 * element to the thread's sum, of its share of the elements at the positions from `first` to `end`.
-Stmt Search(const Buffer& partial, const Buffer& from, size_t operand, const AttentionConfig& config,
-            const PrimExpr& first, const PrimExpr& end, const PrimExpr& head, const PrimExpr& t) {
+Stmt SearchOperand(const Buffer& partial, const Buffer& from, size_t operand, const AttentionConfig& config,
+                   const PrimExpr& first, const PrimExpr& end, const PrimExpr& head, const PrimExpr& t) {
   const std::string& layout = config.layouts[operand];
   const int64_t depth = *ir::AsConstInt(operand == 1 ? config.depth : config.value_depth);
-  const int64_t lanes = layout.back() == 'H' && depth % kChunk == 0 ? kChunk : 1;
+  const int64_t lanes = layout.back() == 'H' && depth % kCudaSquareChunk == 0 ? kCudaSquareChunk : 1;
   const Buffer sums = Local("sums", {Int64(lanes)});
   const auto each = [&](const Body& body) { return Vector(lanes, body); };
-  const PrimExpr rounds = CeilDiv((end - first) * (depth / lanes) - t, kThreads);
+  const PrimExpr rounds = CeilDiv((end - first) * (depth / lanes) - t, kAroundThreads);
   const Stmt add = Serial("round", ir::Max(rounds, Int64(0)), [&](const PrimExpr& round) {
-    const PrimExpr piece = round * kThreads + t;
+    const PrimExpr piece = round * kAroundThreads + t;
     const PrimExpr position = first + ir::FloorDiv(piece, Int64(depth / lanes));
     const PrimExpr h = ir::FloorMod(piece, Int64(depth / lanes)) * lanes;
     return each([&](const PrimExpr& x) {
       const PrimExpr element = Load(from, AttentionIndices(layout, ir::FloorDiv(head, config.num_key_heads), position,
                                                            ir::FloorMod(head, config.num_key_heads), h + x));
-      return Store(sums, Load(sums, {x}) + ir::Cast(kFloat32, element) * Zero(), {x});
+      return Store(sums, Load(sums, {x}) + ir::Cast(kFloat32, element) * ZeroNumber(), {x});
     });
   });
   PrimExpr all = Load(partial, {t});
   for (int64_t x = 0; x < lanes; ++x) all = all + Load(sums, {Int64(x)});
-  const Stmt clear = each([&](const PrimExpr& x) { return Store(sums, Zero(), {x}); });
+  const Stmt clear = each([&](const PrimExpr& x) { return Store(sums, ZeroNumber(), {x}); });
   return Allocate(sums, Seq({clear, add, Store(partial, all, {t})}));
 }
 
@@ -49,26 +48,27 @@ PrimExpr CudaExp(const PrimExpr& x) {
 }
 
 Stmt SearchCudaOperands(const std::vector<Buffer>& inputs, const AttentionConfig& config, const Buffer& poison) {
-  const Buffer partial = ir::MakeBuffer("partial", kFloat32, {Int64(kThreads)}, "shared");
-  const Buffer groups = ir::MakeBuffer("groups", kFloat32, {Int64(kGroups)}, "shared");
+  const Buffer partial = ir::MakeBuffer("partial", kFloat32, {Int64(kAroundThreads)}, "shared");
+  const Buffer groups = ir::MakeBuffer("groups", kFloat32, {Int64(kAroundGroups)}, "shared");
   const PrimExpr count = CeilDiv(config.num_keys, kCudaSearches);
   return OverBlocks(config.batch * config.num_key_heads * kCudaSearches, [&](const PrimExpr& block) {
     const PrimExpr part = ir::FloorMod(block, Int64(kCudaSearches)), head = ir::FloorDiv(block, Int64(kCudaSearches));
-    const Stmt search = OverThreads(kThreads, [&](const PrimExpr& t) {
+    const Stmt search = OverThreads(kAroundThreads, [&](const PrimExpr& t) {
       const PrimExpr first = part * count, end = ir::Min(first + count, config.num_keys);
-      std::vector<Stmt> stmts = {Store(partial, Zero(), {t}),
-                                 Search(partial, inputs[2], 2, config, first, end, head, t)};
-      if (config.hidden_keys_show()) stmts.push_back(Search(partial, inputs[1], 1, config, first, end, head, t));
+      std::vector<Stmt> stmts = {Store(partial, ZeroNumber(), {t}),
+                                 SearchOperand(partial, inputs[2], 2, config, first, end, head, t)};
+      if (config.hidden_keys_show()) stmts.push_back(SearchOperand(partial, inputs[1], 1, config, first, end, head, t));
       return Seq(std::move(stmts));
     });
-    const Stmt join_groups = OverThreads(kThreads, [&](const PrimExpr& t) {
-      PrimExpr sum = Zero();
-      for (int64_t i = 0; i < kThreads / kGroups; ++i) sum = sum + Load(partial, {t * (kThreads / kGroups) + i});
-      return If(t < Int64(kGroups), Store(groups, sum, {t}));
+    const Stmt join_groups = OverThreads(kAroundThreads, [&](const PrimExpr& t) {
+      PrimExpr sum = ZeroNumber();
+      for (int64_t i = 0; i < kAroundThreads / kAroundGroups; ++i)
+        sum = sum + Load(partial, {t * (kAroundThreads / kAroundGroups) + i});
+      return If(t < Int64(kAroundGroups), Store(groups, sum, {t}));
     });
-    const Stmt join = OverThreads(kThreads, [&](const PrimExpr& t) {
-      PrimExpr sum = Zero();
-      for (int64_t i = 0; i < kGroups; ++i) sum = sum + Load(groups, {Int64(i)});
+    const Stmt join = OverThreads(kAroundThreads, [&](const PrimExpr& t) {
+      PrimExpr sum = ZeroNumber();
+      for (int64_t i = 0; i < kAroundGroups; ++i) sum = sum + Load(groups, {Int64(i)});
       return If(t < Int64(1), Store(poison, sum, {head, part}));
     });
     return Allocate(partial, Allocate(groups, Seq({search, join_groups, join})));
@@ -79,12 +79,12 @@ Stmt SearchCudaOperands(const std::vector<Buffer>& inputs, const AttentionConfig
 Stmt JoinCudaSplits(const Buffer& results, const Buffer& rows, const Buffer& out, const AttentionConfig& config,
                     const CudaAttentionTile& tile, bool has_bias, const PrimExpr& condition) {
   const PrimExpr count = config.batch * config.num_heads * config.num_queries * config.value_depth;
-  PrimExpr blocks = CeilDiv(count, kThreads);
+  PrimExpr blocks = CeilDiv(count, kAroundThreads);
   if (condition) blocks = ir::Select(condition, blocks, Int64(0));
   const PrimExpr num_tiles = CeilDiv(config.num_queries, tile.rows);
   return OverBlocks(blocks, [&](const PrimExpr& block) {
-    return OverThreads(kThreads, [&](const PrimExpr& t) {
-      const PrimExpr number = block * kThreads + t;
+    return OverThreads(kAroundThreads, [&](const PrimExpr& t) {
+      const PrimExpr number = block * kAroundThreads + t;
       const PrimExpr element = ir::FloorMod(number, config.value_depth);
       const PrimExpr of_query = ir::FloorDiv(number, config.value_depth);
       const PrimExpr query = ir::FloorMod(of_query, config.num_queries);
@@ -98,7 +98,7 @@ Stmt JoinCudaSplits(const Buffer& results, const Buffer& rows, const Buffer& out
       const auto of = [&](int64_t place) { return Load(all, {Int64(place)}); };
       const auto set = [&](int64_t place, PrimExpr value) { return Store(all, std::move(value), {Int64(place)}); };
       std::vector<Stmt> stmts;
-      PrimExpr greatest = MinusInfinity(kFloat32), sum = Zero(), result = Zero();
+      PrimExpr greatest = MinusInfinity(kFloat32), sum = ZeroNumber(), result = ZeroNumber();
       for (int64_t split = 0; split < tile.splits; ++split) {
         greatest = ir::Max(greatest, Load(rows, at(split, Int64(0))));
       }

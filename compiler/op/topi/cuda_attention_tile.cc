@@ -10,7 +10,6 @@ namespace ingot::op::topi {
 
 namespace {
 
-const DataType kFloat32 = DataType::Float(32);
 constexpr int64_t kChunkBytes = 16;
 // Accumulators that a thread has of results, at most.
 constexpr int64_t kMostResults = 64, kMostWideResults = 128;
@@ -19,8 +18,8 @@ constexpr int64_t kBlocksThatFill = 128;
 // Splits of a tile's keys, at most, and the tiles of keys that one has at least.
 constexpr int64_t kMostSplits = 16, kLeastTilesOfSplit = 2;
 // Threads of squares; of matrix instructions: rows and columns of one, lanes of a row.
-constexpr int64_t kSquareThreads = 128, kSquareColumns = 8, kChunk = 4;
-constexpr int64_t kMatrixRows = 16, kMatrixLanes = 4, kMatrixNeighbours = 2, kMostWarps = 4;
+constexpr int64_t kSquareThreads = 128, kSquareColumns = 8;
+constexpr int64_t kMatrixRows = 16, kMatrixNeighbours = 2, kMostWarps = 4;
 
 int64_t RoundUp(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
@@ -35,14 +34,14 @@ int64_t SharedBytes(const CudaAttentionTile& tile, DataType dtype) {
 std::optional<CudaAttentionTile> ChooseCudaAttentionTile(const AttentionConfig& config, DataType dtype,
                                                          int64_t likely_queries) {
   const bool is_narrow = dtype == DataType::Float(16) || dtype == DataType::Bfloat16();
-  if (!is_narrow && dtype != kFloat32) return std::nullopt;
+  if (!is_narrow && dtype != DataType::Float(32)) return std::nullopt;
   const int64_t depth = *ir::AsConstInt(config.depth), value_depth = *ir::AsConstInt(config.value_depth);
   CudaAttentionTile tile;
   tile.multiplies_by_warps = is_narrow;
-  tile.row_threads = is_narrow ? kMatrixLanes : kSquareColumns;
+  tile.row_threads = is_narrow ? kCudaMatrixLanes : kSquareColumns;
   tile.key_lanes = is_narrow ? kMatrixNeighbours : 1;
-  tile.value_lanes = is_narrow ? kMatrixNeighbours : kChunk;
-  tile.depth = RoundUp(depth, is_narrow ? kMatrixRows : kChunk);
+  tile.value_lanes = is_narrow ? kMatrixNeighbours : kCudaSquareChunk;
+  tile.depth = RoundUp(depth, is_narrow ? kMatrixRows : kCudaSquareChunk);
   tile.value_depth = RoundUp(value_depth, tile.row_threads * tile.value_lanes);
   tile.keys = std::max(tile.depth, tile.value_depth) > 128 ? 16 : 32;
   if (is_narrow) tile.keys *= 2;

@@ -184,20 +184,18 @@ TEST_CASE("attention in one kernel needs each of its barriers and waits") {
     const std::optional<Kernel> kernel = KernelOf(c, nullptr);
     REQUIRE(kernel.has_value());
     CHECK(Run(c, *kernel, kernel->image).empty());
-    // Behind the last tile, where it has code of its own, nothing is on its way, and what is stored next has been read.
-    const int needless = dtype == op::kF32 ? 0 : 2;
-    int dropped = 0, survived = 0;
+    int dropped = 0;
     for (const std::string instruction : {"bar.sync", "cp.async.wait_all"}) {
       const std::string& text = kernel->image.ptx;
       for (size_t at = text.find(instruction); at != std::string::npos; at = text.find(instruction, at + 1)) {
         PtxImage mutant = kernel->image;
         mutant.ptx.erase(at, text.find(';', at) + 1 - at);
+        CAPTURE(text.substr(at > 300 ? at - 300 : 0, 600));
+        CHECK(!Run(c, *kernel, mutant).empty());
         ++dropped;
-        if (Run(c, *kernel, mutant).empty()) ++survived;
       }
     }
     CHECK(dropped > 4);
-    CHECK(survived == needless);
   }
 }
 
