@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "compiler/codegen/cuda_warp_memory.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/target/cuda.h"
@@ -186,7 +187,7 @@ class WaitFinder {
       if (IsShared(*store.buffer)) stored.insert(store.buffer->data.get());
       StmtVisitor::Visit(store);
     }
-    static bool IsShared(const BufferNode& buffer) { return buffer.scope != "local" && buffer.scope != "thread"; }
+    static bool IsShared(const BufferNode& buffer) { return buffer.scope == "shared" || buffer.scope == "global"; }
   };
 
   // Whether threads may go different ways.
@@ -381,7 +382,12 @@ class Splitter {
     for (PrimExpr& extent : launch.extents) extent = extent ? extent : Int64(1);
     error = SizeError(launch.extents);
     if (!error.empty()) return;
-    launch.body = ThreadIndexRemover().MutateStmt(launch.body);
+    Result<Stmt> kept = KeepInFragments(ThreadIndexRemover().MutateStmt(launch.body));
+    if (!kept.ok()) {
+      error = kept.status().message();
+      return;
+    }
+    launch.body = *std::move(kept);
     for (size_t i = around_.size(); i-- > 0;) launch.body = around_[i](std::move(launch.body));
     launches.push_back(std::move(launch));
   }

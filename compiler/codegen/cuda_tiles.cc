@@ -195,6 +195,19 @@ std::optional<CudaTiles::Product> CudaTiles::MatchProduct(const ForNode& nest, c
   p.rows = *row_pairs;
   p.columns = *column_pairs;
   p.steps = depth / kDepth;
+  if (p.b->scope == "warp") return no("its second factor is no tile in shared memory");
+  if (p.a->scope == "warp") {
+    const int64_t warps = *num_threads / kCudaWarpThreads, of_warp = static_cast<int64_t>(p.rows.size()) * kRows;
+    const bool takes_all = IsConstInt(p.a->shape[1], depth) && IsConstInt(p.a->shape[0], warps * of_warp) &&
+                           p.a_depth_step == 1 && p.row_step == depth;
+    bool begins = true;
+    for (int64_t w = 0; w < warps; ++w) {
+      begins &= IsConstInt(analyzer.Simplify(Substitute(a_place->first, {{threads.var, Int64(w * kCudaWarpThreads)}})),
+                           w * of_warp * depth);
+    }
+    for (size_t i = 0; i < p.rows.size(); ++i) begins &= p.rows[i] == static_cast<int64_t>(i) * kRows * depth;
+    if (!takes_all || !begins) return no("its first factor is not all that its warp keeps");
+  }
 
   // Lanes 0 to 7 give the rows of the first matrix, 8 to 15 of the second one, and so on. Those of A: rows 0 to 7, rows 8
   // to 15, then both at the next 8 of k. A matrix whose rows in memory run along k is turned while it is loaded.
@@ -270,9 +283,26 @@ void CudaTiles::LoadMatrices(const Product& p, const Buffer& tile, const Product
   }
 }
 
+// The registers of 16 rows that the lane keeps (cuda_warp_memory).
+void CudaTiles::LoadKept(const Product& p, int64_t rows, int64_t step, int64_t number) {
+  const Storage* storage = memory_.Find(p.a->data.get());
+  if (storage == nullptr) return Fail("tile \"" + p.a->name + "\" is allocated nowhere");
+  for (int64_t i = 0; i < 4; ++i) {
+    llvm::Value* place = b_.CreateConstInBoundsGEP1_64(b_.getInt32Ty(), storage->base,
+                                                       static_cast<uint64_t>((rows * p.steps + step) * 4 + i));
+    b_.CreateAlignedStore(b_.CreateAlignedLoad(b_.getInt32Ty(), place, llvm::Align(4)),
+                          FragmentSlot(p, step, number + i), llvm::Align(4));
+  }
+}
+
 void CudaTiles::LoadStep(const Product& p, int64_t step) {
   int64_t number = 0;
   for (const int64_t row : p.rows) {
+    if (p.a->scope == "warp") {
+      LoadKept(p, row / (kRows * p.row_step), step, number);
+      number += 4;
+      continue;
+    }
     LoadMatrices(p, p.a, p.a_places, row + step * kDepth * p.a_depth_step, p.a_depth_step != 1, 4, step, number);
     number += 4;
   }

@@ -29,7 +29,8 @@ class CudaTiles {
   //   C[c] = C[c] + cast(A[a]) * cast(B[b])
   // Of the nest's loops one runs over k, in steps of 16; some move a alone, by rows, others b alone, by columns. Thread t
   // of a warp has the rows t / 4 and t / 4 + 8 of each 16, and the columns 2 * (t % 4) and the next one of each 8: what
-  // mma.sync.m16n8k16 leaves to it. C is the thread's own, A and B are float16 or bfloat16 in shared memory.
+  // mma.sync.m16n8k16 leaves to it. C is the thread's own, A and B are float16 or bfloat16 in shared memory, or A in the
+  // warp's (cuda_warp_memory).
   struct Product {
     // By a number of elements below the period of the tile's layout: where that many behind the lane's own place lie, in
     // elements of the tile.
@@ -95,6 +96,7 @@ class CudaTiles {
   std::optional<Place> PlaceOf(const ir::Buffer& buffer, const std::vector<ir::PrimExpr>& indices,
                                const std::vector<ir::PrimVar>& vars, arith::Analyzer& analyzer);
   llvm::Value* FragmentSlot(const Product& product, int64_t step, int64_t number);
+  void LoadKept(const Product& product, int64_t rows, int64_t step, int64_t number);
   void LoadMatrices(const Product& product, const ir::Buffer& tile, const Product::Places& places, int64_t elements,
                     bool turned, int count, int64_t step, int64_t number);
   struct ChunkCopy;

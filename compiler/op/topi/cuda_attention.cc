@@ -155,7 +155,8 @@ class CudaKernel {
     queries_ = Shared("queries", dtype_, {Int64(tile_.rows), Int64(row_length)});
     keys_ = Shared("keys", dtype_, {Int64(tile_.keys), Int64(row_length)});
     values_ = Shared("values", dtype_, {Int64(tile_.keys), Int64(value_length)});
-    exponentials_ = Shared("exponentials", dtype_, {Int64(tile_.rows), Int64(tile_.ExponentialsLength())});
+    exponentials_ = ir::MakeBuffer("exponentials", dtype_, {Int64(tile_.rows), Int64(tile_.ExponentialsLength())},
+                                   tile_.multiplies_by_warps ? "warp" : "shared");
     parts_ = Shared("parts", kFloat32, {Int64(tile_.rows), Int64(tile_.row_threads)});
     greatest_ = Own("greatest", {Int64(tile_.own_rows)});
     sum_ = Own("sum", {Int64(tile_.own_rows)});

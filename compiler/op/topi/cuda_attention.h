@@ -25,7 +25,7 @@ struct CudaAttentionTile {
   int64_t RowLength(int64_t elements, DataType dtype) const {
     return elements + kCudaAttentionChunkBytes * 8 / dtype.bits;
   }
-  int64_t ExponentialsLength() const { return keys + 8; }
+  int64_t ExponentialsLength() const { return multiplies_by_warps ? keys : keys + 8; }
   int64_t own_keys() const { return keys / (row_threads * key_lanes); }             // groups of neighbours
   int64_t own_values() const { return value_depth / (row_threads * value_lanes); }  // groups of neighbours
 };

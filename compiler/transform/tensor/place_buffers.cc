@@ -6,6 +6,7 @@
 //           each other access it;
 //   thread  on CUDA, in a block's loop, a local buffer of which each thread of the block accesses elements of its own, in
 //           loops that follow each other: the thread's number becomes the first index;
+//   warp    on CUDA, in a block's loop, as it was declared: the lanes of each warp have its part of the rows;
 //   global  outermost, over the function's symbolic variables alone. A buffer that is private to an iteration of a
 //           parallel loop, to a thread or to a block gets the loops' variables as its first indices.
 // An Allocate that asks for aligned rows gets rows that much longer.
@@ -180,6 +181,9 @@ class Placer {
     };
     if (is_shared && privacy == Privacy::kWritten && is_of_blocks && buffer_->scope == "local") {
       if (std::optional<Placement> parts = PlaceParts(allocation)) return *std::move(parts);
+    }
+    if (buffer_->scope == "warp" && is_shared && is_private && is_of_blocks && !independent.empty()) {
+      return Finish(whole, "warp", place_, {});
     }
     if (is_shared && is_private && is_of_blocks && !independent.empty() && bytes &&
         aligned(*bytes) <= MostSharedBytes() - shared_bytes_) {
@@ -573,7 +577,8 @@ Result<PrimFunc> PlaceBuffers(const PrimFunc& function, const Target& target) {
   for (const Allocation& allocation : collector.allocations) {
     if (allocation.accesses.empty()) continue;
     const std::string& scope = allocation.buffer->scope;
-    if (target.kind == Target::Kind::kCuda && scope != "global" && scope != "local" && scope != "shared") {
+    const bool is_known = scope == "global" || scope == "local" || scope == "shared" || scope == "warp";
+    if (target.kind == Target::Kind::kCuda && !is_known) {
       return Status(StatusCode::kUnsupportedModel, "buffer " + allocation.buffer->name + " lies in \"" + scope +
                                                        "\", which has no lowering for CUDA yet");
     }

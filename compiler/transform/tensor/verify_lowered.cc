@@ -70,7 +70,7 @@ class LoweredVerifier : public StmtVisitor {
       AddStack(buffer);
     } else if (buffer->scope == "thread" && target_.kind == Target::Kind::kCuda) {
       AddStack(buffer);
-    } else if (buffer->scope == "shared" && target_.kind == Target::Kind::kCuda) {
+    } else if ((buffer->scope == "shared" || buffer->scope == "warp") && target_.kind == Target::Kind::kCuda) {
       if (BytesOf(buffer) < 0) Fail(name + " is shared and has no constant size");
     } else {
       Fail(name + " has scope " + buffer->scope);
