@@ -25,6 +25,12 @@ class FragmentKeeper : public StmtMutator {
  protected:
   using StmtMutator::Mutate;
   Stmt Mutate(const Ref<ForNode>& loop) override {
+    if (loop->annotations.Find(kCudaWarpProduct) != nullptr) {
+      const bool outside = std::exchange(in_product_, true);
+      Stmt mutated = StmtMutator::Mutate(loop);
+      in_product_ = outside;
+      return mutated;
+    }
     if (loop->thread_tag != "threadIdx.x") return StmtMutator::Mutate(loop);
     const ForNode* outside = std::exchange(threads_, loop.get());
     Stmt mutated = StmtMutator::Mutate(loop);
@@ -44,6 +50,12 @@ class FragmentKeeper : public StmtMutator {
     Stmt body = MutateStmt(allocate->body);
     if (!kept_[number].own) return Fail(*buffer, "is stored by no thread");
     return Make<AllocateNode>(kept_[number].own, std::move(body), allocate->annotations);
+  }
+  PrimExpr Mutate(const Ref<BufferLoadNode>& load) override {
+    for (const Kept& kept : kept_) {
+      if (kept.buffer.same_as(load->buffer) && !in_product_) Fail(*load->buffer, "is read by no product of warps");
+    }
+    return StmtMutator::Mutate(load);
   }
   Stmt Mutate(const Ref<BufferStoreNode>& store) override {
     for (Kept& kept : kept_) {
@@ -95,6 +107,7 @@ class FragmentKeeper : public StmtMutator {
 
   std::vector<Kept> kept_;
   const ForNode* threads_ = nullptr;
+  bool in_product_ = false;
 };
 
 }  // namespace

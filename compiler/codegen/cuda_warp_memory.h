@@ -9,7 +9,7 @@ namespace ingot::codegen {
 
 // Of a launch's statements. A buffer [rows, columns] has the rows of its warps one after the other; warp w stores the
 // element [w * R + 8 * i + lane / 4, 8 * n + lane % 4 * 2 + y] from this lane, for constants i, n and y. What is stored
-// elsewhere is an error. Loads stay: those of a product's nest read the registers (CudaTiles), others are refused there.
+// elsewhere is an error. Loads are of the nests of products, which read the registers (CudaTiles).
 Result<ir::Stmt> KeepInFragments(const ir::Stmt& body);
 
 }  // namespace ingot::codegen

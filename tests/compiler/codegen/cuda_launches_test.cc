@@ -207,5 +207,46 @@ TEST_CASE("a nest of more threads than a device launches is no launch") {
   CHECK(why("blockIdx.y", 65536, "threadIdx.x", 2) == "blockIdx.y has 65536 iterations; at most 65535 can be launched");
 }
 
+// Two warps store a matrix of the scope "warp", each element at these places; a loop of another kind reads it.
+Result<std::vector<CudaLaunch>> StoreInWarps(const std::function<std::vector<PrimExpr>(const PrimExpr&)>& places,
+                                             bool is_read) {
+  const DataType dtype = DataType::Float(16);
+  const ir::Buffer out = ir::MakeBuffer("out", dtype, {Int64(64)});
+  const ir::Buffer kept = ir::MakeBuffer("kept", dtype, {Int64(32), Int64(16)}, "warp");
+  const Stmt body = Threads("blockIdx.x", 1, [&](const PrimExpr&) {
+    std::vector<Stmt> loops = {
+        Threads("threadIdx.x", 64, [&](const PrimExpr& t) { return Store(kept, ir::MakeConst(dtype, 1), places(t)); })};
+    if (is_read) {
+      loops.push_back(Threads("threadIdx.x", 64, [&](const PrimExpr& t) {
+        return Store(out, Load(kept, {Int64(0), Int64(0)}), {t});
+      }));
+    }
+    return ir::Make<ir::AllocateNode>(kept, ir::MakeSeq(std::move(loops)));
+  });
+  return LaunchesOf(Function({out}, body));
+}
+
+TEST_CASE("lanes store what their warp keeps where matrix instructions take it") {
+  const auto row = [](const PrimExpr& t) {
+    return ir::FloorDiv(t, Int64(32)) * 16 + ir::FloorDiv(ir::FloorMod(t, Int64(32)), Int64(4));
+  };
+  const auto column = [](const PrimExpr& t) { return ir::FloorMod(t, Int64(4)) * 2; };
+  const auto fits = [&](const PrimExpr& t) { return std::vector<PrimExpr>{row(t) + 8, column(t) + 9}; };
+  CHECK(StoreInWarps(fits, false).ok());
+  const auto refusal = [&](const std::function<std::vector<PrimExpr>(const PrimExpr&)>& places, bool is_read) {
+    const Result<std::vector<CudaLaunch>> launches = StoreInWarps(places, is_read);
+    return launches.ok() ? "" : std::string(launches.status().message());
+  };
+  CHECK(refusal(fits, true) == "buffer \"kept\" lies in \"warp\", and is read by no product of warps");
+  const std::string other = "buffer \"kept\" lies in \"warp\", and a lane stores an element of another one's registers";
+  CHECK(refusal([&](const PrimExpr& t) { return std::vector<PrimExpr>{row(t) + 4, column(t)}; }, false) == other);
+  CHECK(refusal([&](const PrimExpr& t) { return std::vector<PrimExpr>{row(t), column(t) + 2}; }, false) == other);
+  CHECK(refusal(
+            [&](const PrimExpr& t) {
+              return std::vector<PrimExpr>{row(t), Int64(6) - column(t)};
+            },
+            false) == other);
+}
+
 }  // namespace
 }  // namespace ingot::codegen::testing
