@@ -16,7 +16,7 @@ using namespace ir;  // NOLINT
 
 namespace {
 
-constexpr int64_t kSide = 16, kHalf = 8, kLanesOfRow = 4, kNeighbours = 2;
+constexpr int64_t kFragmentSide = 16, kFragmentHalf = 8, kFragmentLanes = 4, kFragmentNeighbours = 2;
 
 class FragmentKeeper : public StmtMutator {
  public:
@@ -42,7 +42,7 @@ class FragmentKeeper : public StmtMutator {
     if (buffer->scope != "warp") return StmtMutator::Mutate(allocate);
     const auto rows = buffer->shape.size() == 2 ? AsConstInt(buffer->shape[0]) : std::nullopt;
     const auto columns = rows ? AsConstInt(buffer->shape[1]) : std::nullopt;
-    if (!columns || *rows % kSide != 0 || *columns % kSide != 0 || buffer->dtype.bits != 16) {
+    if (!columns || *rows % kFragmentSide != 0 || *columns % kFragmentSide != 0 || buffer->dtype.bits != 16) {
       return Fail(*buffer, "is no matrix of whole fragments");
     }
     kept_.push_back({buffer, nullptr, *rows, *columns});
@@ -79,7 +79,7 @@ class FragmentKeeper : public StmtMutator {
     const int64_t threads = threads_ != nullptr ? AsConstInt(threads_->extent).value_or(0) : 0;
     if (threads == 0 || threads % kCudaWarpThreads != 0) return Fail(*store.buffer, "is not stored by whole warps");
     const int64_t warps = threads / kCudaWarpThreads, of_warp = kept.rows / warps;
-    if (kept.rows % warps != 0 || of_warp % kSide != 0) return Fail(*store.buffer, "has no rows for each warp");
+    if (kept.rows % warps != 0 || of_warp % kFragmentSide != 0) return Fail(*store.buffer, "has no rows for each warp");
     if (!kept.own) {
       BufferNode own = *kept.buffer;  // the same memory
       own.scope = "local";
@@ -91,18 +91,18 @@ class FragmentKeeper : public StmtMutator {
       return AsConstInt(analyzer.Simplify(Substitute(store.indices[d], {{threads_->var, Int64(thread)}}))).value_or(-1);
     };
     const int64_t row = at(0, 0), column = at(1, 0);
-    bool fits = row >= 0 && row < of_warp && row % kHalf == 0 && column >= 0 && column < kept.columns &&
-                column % kHalf < kNeighbours;
+    bool fits = row >= 0 && row < of_warp && row % kFragmentHalf == 0 && column >= 0 && column < kept.columns &&
+                column % kFragmentHalf < kFragmentNeighbours;
     for (int64_t t = 0; fits && t < threads; ++t) {
       const int64_t lane = t % kCudaWarpThreads;
-      fits = at(0, t) == row + t / kCudaWarpThreads * of_warp + lane / kLanesOfRow &&
-             at(1, t) == column + lane % kLanesOfRow * kNeighbours;
+      fits = at(0, t) == row + t / kCudaWarpThreads * of_warp + lane / kFragmentLanes &&
+             at(1, t) == column + lane % kFragmentLanes * kFragmentNeighbours;
     }
     if (!fits) return Fail(*store.buffer, "a lane stores an element of another one's registers");
-    const int64_t i = row / kHalf, n = column / kHalf;
-    const int64_t number = ((i / 2 * (kept.columns / kSide) + n / 2) * 2 + n % 2) * 2 + i % 2;
+    const int64_t i = row / kFragmentHalf, n = column / kFragmentHalf;
+    const int64_t number = ((i / 2 * (kept.columns / kFragmentSide) + n / 2) * 2 + n % 2) * 2 + i % 2;
     return Make<BufferStoreNode>(kept.own, MutatePrim(store.value),
-                                 std::vector<PrimExpr>{Int64(number * kNeighbours + column % kHalf)});
+                                 std::vector<PrimExpr>{Int64(number * kFragmentNeighbours + column % kFragmentHalf)});
   }
 
   std::vector<Kept> kept_;
