@@ -285,10 +285,19 @@ bool HasDataTypes(const ir::Call& call, std::initializer_list<DataType> dtypes) 
 bool CanFuse(const ir::Call& call, const Target& target) {
   return target.kind == Target::Kind::kCpu && FusedConfig(call) && HasDataTypes(call, {DataType::Float(32)});
 }
+// In float32, single steps are quicker where a few queries of few heads see many keys (on an H200, one query of 16 heads
+// and 4,096 keys of 64 elements took 30 us so, 47 us fused).
 bool CanFuseForCuda(const ir::Call& call, const Target& target) {
+  constexpr int64_t kFewQueries = 16, kFewHeads = 64, kManyKeys = 1024;
   if (target.kind != Target::Kind::kCuda) return false;
   const std::optional<AttentionConfig> config = FusedConfig(call);
   if (!config) return false;
+  const auto is_below = [](const ir::PrimExpr& dim, int64_t limit) {
+    return ir::AsConstInt(dim).value_or(limit) < limit;
+  };
+  const bool has_few = is_below(config->num_queries, kFewQueries) && is_below(config->num_heads, kFewHeads) &&
+                       is_below(config->batch, 2) && !is_below(config->num_keys, kManyKeys);
+  if (has_few && HasDataTypes(call, {DataType::Float(32)})) return false;
   return topi::ChooseCudaAttentionTile(*config, *ir::As<ir::TensorTypeNode>(call->args[0]->type)->dtype).has_value();
 }
 
