@@ -43,8 +43,8 @@ std::optional<CudaAttentionTile> ChooseCudaAttentionTile(const AttentionConfig& 
   tile.value_lanes = is_narrow ? kMatrixNeighbours : kCudaSquareChunk;
   tile.depth = RoundUp(depth, is_narrow ? kMatrixRows : kCudaSquareChunk);
   tile.value_depth = RoundUp(value_depth, tile.row_threads * tile.value_lanes);
-  tile.keys = std::max(tile.depth, tile.value_depth) > 128 ? 16 : 32;
-  if (is_narrow) tile.keys *= 2;
+  tile.keys = std::max(tile.depth, tile.value_depth) > 128 && !is_narrow ? 16 : 32;
+  if (is_narrow && tile.value_depth <= 64) tile.keys *= 2;
   // The largest tile of queries of which there are enough to fill a GPU, down to one that they fill.
   const auto queries = ir::AsConstInt(config.num_queries);
   const auto batch = ir::AsConstInt(config.batch), heads = ir::AsConstInt(config.num_heads);
@@ -57,7 +57,7 @@ std::optional<CudaAttentionTile> ChooseCudaAttentionTile(const AttentionConfig& 
   const int64_t of_row = tile.value_depth / tile.row_threads;
   if (is_narrow) {
     for (const int64_t rows : {4, 2}) {
-      if (rows * of_row <= kMostResults) sizes.emplace_back(kMostWarps, rows);
+      if (rows * of_row <= kMostWideResults) sizes.emplace_back(kMostWarps, rows);
     }
     if (sizes.empty()) {
       if (2 * of_row > kMostWideResults) return std::nullopt;
