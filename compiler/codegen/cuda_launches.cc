@@ -377,7 +377,6 @@ class Splitter {
       launch.round = rounds_->var;
       launch.rounds = rounds_->extent;
       launch.number_in_round = number_in_round_++;
-      if (number_in_round_ > kMostLaunchesOfRound) error = "a loop has many launches";
     }
     for (PrimExpr& extent : launch.extents) extent = extent ? extent : Int64(1);
     error = SizeError(launch.extents);

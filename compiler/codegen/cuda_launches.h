@@ -30,9 +30,6 @@ namespace ingot::codegen {
 inline constexpr std::array<std::string_view, 6> kThreadAxes = {"blockIdx.x",  "blockIdx.y",  "blockIdx.z",
                                                                 "threadIdx.x", "threadIdx.y", "threadIdx.z"};
 
-// Of one loop of rounds.
-inline constexpr int64_t kMostLaunchesOfRound = 64;
-
 struct CudaLaunch {
   ir::Stmt body;                                         // one nest, and what stands around it
   std::array<ir::PrimExpr, kThreadAxes.size()> extents;  // 1 where the nest does not have the axis

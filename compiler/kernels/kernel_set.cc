@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "compiler/codegen/cubin.h"
-#include "compiler/codegen/cuda_launches.h"
 #include "compiler/codegen/ptx.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/kernels/kernel_cache.h"
@@ -101,8 +100,8 @@ void AddCudaImage(const codegen::PtxImage& image, vm::KernelImage stored, Kernel
       }
       record.sizes.push_back(DimCode(launch.shared_bytes));
       if (launch.rounds) {
-        const DimCode rounds = DimCode::Binary(DimOp::kMul, *launch.rounds, DimCode(codegen::kMostLaunchesOfRound));
-        record.sizes.push_back(DimCode::Binary(DimOp::kAdd, rounds, DimCode(launch.number_in_round)));
+        record.sizes.push_back(*launch.rounds);
+        record.sizes.push_back(DimCode(launch.number_in_round));
       }
       kernel.launches.push_back(std::move(record));
     }

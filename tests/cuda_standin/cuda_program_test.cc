@@ -561,6 +561,41 @@ TEST_CASE("cuda programs: a deadline ends a long sequence of launches soon, and 
   ContextOptions options;
   options.copies_tensors = true;
   const auto context = Context::Create(executable, options).value();
+TEST_CASE("cuda programs: a kernel's rounds run as often as its record says, and a deadline ends them") {
+  const auto run = [](int64_t count, double deadline) -> Result<std::vector<int64_t>> {
+    INGOT_ASSIGN_OR_RETURN(Program program, MakeProgram("sm_80", "cuda", Form::kLoop));
+    for (vm::Kernel& kernel : program.kernels) {
+      for (size_t i = 0; i < kernel.launches.size(); ++i) {
+        kernel.launches[i].sizes.insert(kernel.launches[i].sizes.end(), {DimCode(count), DimCode(int64_t(i))});
+      }
+    }
+    INGOT_ASSIGN_OR_RETURN(auto instance, Instance::Create({}));
+    OpenOptions open;
+    open.trust = Trust::kFile;
+    INGOT_ASSIGN_OR_RETURN(const auto executable,
+                           Executable::FromProgram(std::move(instance), std::move(program), "shift", open));
+    ContextOptions options;
+    options.copies_tensors = true;
+    INGOT_ASSIGN_OR_RETURN(const auto context, Context::Create(executable, options));
+    context->set_deadline(deadline);
+    INGOT_ASSIGN_OR_RETURN(const std::vector<Value> results,
+                           context->Invoke(executable->program().functions[1],
+                                           std::vector<Value>{Numbers(Ascending(64)), Value(int64_t{1})}));
+    const auto y = std::get<Tensor>(results[0]).Elements<int64_t>();
+    return std::vector<int64_t>(y.begin(), y.end());
+  };
+  const std::vector<int64_t> factors = Factors(), y = run(3, 0).value();
+  REQUIRE(y.size() == 64);
+  for (size_t i = 0; i < y.size(); ++i) CHECK(y[i] == (static_cast<int64_t>(i) + kBy) * factors[i]);
+  const std::clock_t start = std::clock();
+  CHECK(run(int64_t{1} << 40, 0.1).status().code() == StatusCode::kDeadlineExceeded);
+  CHECK(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC < 0.4);
+  CHECK(run(0, 0).ok());  // whose results are what the memory has
+  const Status negative = run(-1, 0).status();
+  CHECK(negative.code() == StatusCode::kInvalidArgument);
+  CHECK_MESSAGE(negative.message().find("rounds") != std::string::npos, negative.message());
+}
+
   const Function& loop = executable->program().functions[1];
   const std::vector<int64_t> x = Ascending(64);
   const auto call = [&](int64_t times) { return context->Invoke(loop, std::vector<Value>{Numbers(x), Value(times)}); };

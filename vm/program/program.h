@@ -101,11 +101,13 @@ struct KernelInt {
 };
 
 // One launch of a variant on a device that launches kernels. Where the grid is empty, nothing is launched.
-inline constexpr size_t kNumLaunchSizes = 7;
+inline constexpr size_t kNumLaunchSizes = 7, kNumLaunchSizesInRounds = 9;
 struct LaunchRecord {
   uint32_t variant = 0;  // index into Kernel::variants
   std::string entry;     // of the variant's image
-  // Over the kernel's integer arguments: the grid's three, the block's three, bytes of shared memory.
+  // Over the kernel's integer arguments: the grid's three, the block's three, bytes of shared memory. Of launches that run
+  // in rounds two more: how many rounds, and the launch's number in each. Those that follow the one of number 0 belong to
+  // its rounds; the kernel's code gets the round's number behind its other words.
   std::vector<DimCode> sizes;
   friend bool operator==(const LaunchRecord&, const LaunchRecord&) = default;
 };

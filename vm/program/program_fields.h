@@ -115,7 +115,8 @@ bool KernelParamFields(auto& codec, auto& param) {
 }
 
 bool LaunchFields(auto& codec, auto& launch) {
-  return codec.Index(launch.variant) && codec.Text(launch.entry) && codec.Dims(launch.sizes);
+  return codec.Index(launch.variant) && codec.Text(launch.entry) &&
+         codec.List(launch.sizes, [&](auto& size) -> bool { return codec.Dim(size); });
 }
 
 bool VariantFields(auto& codec, auto& variant) {

@@ -33,7 +33,8 @@ class LoadedDeviceCode final : public DeviceCode {
   std::byte* ConstantData(uint8_t device, uint32_t constant) const override {
     return static_cast<std::byte*>(on_[device].constants.at(constant)->data());
   }
-  Status Launch(const Kernel& kernel, std::span<void* const> buffers, std::span<const int64_t> ints) override;
+  Status Launch(const Kernel& kernel, std::span<void* const> buffers, std::span<const int64_t> ints,
+                const std::atomic<int32_t>& interrupted) override;
   Status Wait() override;
   Status StartTimer(const Kernel& kernel) override { return devices_.device(kernel.device).StartTimer(); }
   Result<int64_t> StopTimer(const Kernel& kernel) override { return devices_.device(kernel.device).StopTimer(); }
@@ -50,13 +51,15 @@ class LoadedDeviceCode final : public DeviceCode {
   };
 
   Status LoadKernel(const Kernel& kernel, LoadedLaunches& loaded);
-  // A launch that runs in rounds has one size more: their count times kMostLaunchesOfRound, plus its number among the launches
-  // of the loop, which follow each other. Its kernel gets the round's number behind its other words.
-  static constexpr int64_t kMostLaunchesOfRound = 64;
   struct Rounds {
-    std::optional<int64_t> count;
-    int64_t number = 0;
+    std::optional<int64_t> count;  // none: the launch is in no rounds
+    int64_t number = 0;            // of the launch in each
   };
+  static Status OddRounds(const Kernel& kernel, const Rounds& rounds) {
+    return Status(StatusCode::kInvalidArgument,
+                  {"kernel \"", kernel.name, "\": a launch is number ", rounds.number, " of ", *rounds.count,
+                   " rounds, which does not go with those before it"});
+  }
   static Result<Rounds> RoundsOf(const LoadedLaunches::value_type& loaded, std::span<const int64_t> ints);
   // With the words as they are.
   Status LaunchOne(const Kernel& kernel, const LoadedLaunches::value_type& loaded, std::span<void* const> buffers,
@@ -164,7 +167,8 @@ Status LoadedDeviceCode::CopyConstants() {
   return Status();
 }
 
-Status LoadedDeviceCode::Launch(const Kernel& kernel, std::span<void* const> buffers, std::span<const int64_t> ints) {
+Status LoadedDeviceCode::Launch(const Kernel& kernel, std::span<void* const> buffers, std::span<const int64_t> ints,
+                                const std::atomic<int32_t>& interrupted) {
   OnDevice& on = on_[kernel.device];
   INGOT_ASSIGN_OR_RETURN(const int64_t workspace_bytes, kernel.workspace.Evaluate(ints));
   if (workspace_bytes < 0 || workspace_bytes > kMaxArenaBytes) {
@@ -183,13 +187,17 @@ Status LoadedDeviceCode::Launch(const Kernel& kernel, std::span<void* const> buf
     for (end = first + 1; end < launches.size() && rounds.count; ++end) {
       INGOT_ASSIGN_OR_RETURN(const Rounds next, RoundsOf(launches[end], ints));
       if (!next.count || next.number == 0) break;
+      if (next.count != rounds.count || next.number != static_cast<int64_t>(end - first))
+        return OddRounds(kernel, next);
     }
+    if (rounds.count && (*rounds.count < 0 || rounds.number != 0)) return OddRounds(kernel, rounds);
     if (!rounds.count) {
       INGOT_RETURN_IF_ERROR(LaunchOne(kernel, launches[first], buffers, ints));
       continue;
     }
     words_.push_back(0);
     for (int64_t round = 0; round < *rounds.count; ++round) {
+      if (interrupted.load(std::memory_order_relaxed) != 0) return Status(StatusCode::kCancelled, "interrupted");
       words_.back() = round;
       for (size_t i = first; i < end; ++i) {
         INGOT_RETURN_IF_ERROR(LaunchOne(kernel, launches[i], buffers, ints));
@@ -204,8 +212,10 @@ Result<LoadedDeviceCode::Rounds> LoadedDeviceCode::RoundsOf(const LoadedLaunches
                                                             std::span<const int64_t> ints) {
   const std::vector<DimCode>& sizes = loaded.first->sizes;
   if (sizes.size() == kNumLaunchSizes) return Rounds{};
-  INGOT_ASSIGN_OR_RETURN(const int64_t both, sizes.back().Evaluate(ints));
-  return Rounds{both / kMostLaunchesOfRound, both % kMostLaunchesOfRound};
+  Rounds rounds;
+  INGOT_ASSIGN_OR_RETURN(rounds.count, sizes[kNumLaunchSizes].Evaluate(ints));
+  INGOT_ASSIGN_OR_RETURN(rounds.number, sizes[kNumLaunchSizes + 1].Evaluate(ints));
+  return rounds;
 }
 
 Status LoadedDeviceCode::LaunchOne(const Kernel& kernel, const LoadedLaunches::value_type& loaded,

@@ -4,6 +4,7 @@
 // Devices holds it, and has none in builds without INGOT_CUDA, which compile nothing of it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -25,8 +26,10 @@ class DeviceCode {
 
   // The device's copy of a constant that a function reads there.
   virtual std::byte* ConstantData(uint8_t device, uint32_t constant) const = 0;
-  // Queues the kernel's launches; `ints` are its integer arguments. Waits for a kernel that may fail.
-  virtual Status Launch(const Kernel& kernel, std::span<void* const> buffers, std::span<const int64_t> ints) = 0;
+  // Queues the kernel's launches; `ints` are its integer arguments. Waits for a kernel that may fail. Launches in rounds
+  // end as cancelled where `interrupted` is no longer 0.
+  virtual Status Launch(const Kernel& kernel, std::span<void* const> buffers, std::span<const int64_t> ints,
+                        const std::atomic<int32_t>& interrupted) = 0;
   // Waits for what was queued since the last call, and says what failed of it.
   virtual Status Wait() = 0;
   // How long a kernel's launches took between the two, by the clock of its device, in nanoseconds; the second one waits.

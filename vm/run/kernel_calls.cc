@@ -87,7 +87,9 @@ Status KernelCalls::Launch(const KernelCall& call, const Activation& activation)
   void* const* arguments = activation.arguments.data() + call.first_argument;
   const int64_t* ints = activation.ints.data() + call.first_int;
   if (DeviceCode* const code = devices_.code(); code != nullptr && call.is_launched) {
-    return code->Launch(kernel, {arguments, kernel.params.size()}, {ints, kernel.ints.size()});
+    Status status =
+        code->Launch(kernel, {arguments, kernel.params.size()}, {ints, kernel.ints.size()}, *limits_.flag());
+    return status.code() == StatusCode::kCancelled ? limits_.Failure() : status;
   }
   if (call.function == nullptr) {
     Status status = RunStubKernel(kernel, arguments, ints, {limits_.flag()});

@@ -313,7 +313,7 @@ class Assembler {
     if (in_.Take("rounds")) {
       const size_t at = in_.position();
       rounds = types_.ParseDimList(names);
-      if (in_.ok() && rounds.size() != 1) in_.FailAt(at, "expected one size");
+      if (in_.ok() && rounds.size() != 2) in_.FailAt(at, "expected two sizes");
     }
     in_.Expect("shared");
     launch.sizes.push_back(types_.ParseDim("", names));

@@ -280,7 +280,9 @@ class Printer {
         return JoinDims({begin, begin + 3}, names);
       };
       const std::string rounds =
-          launch.sizes.size() > kNumLaunchSizes ? " rounds " + JoinDims({launch.sizes.back()}, names) : "";
+          launch.sizes.size() > kNumLaunchSizes
+              ? " rounds " + JoinDims({launch.sizes.begin() + kNumLaunchSizes, launch.sizes.end()}, names)
+              : "";
       Line("  launch variant " + std::to_string(launch.variant) + " entry " + Quote(launch.entry) + " grid " +
            sizes(0) + " block " + sizes(3) + rounds + " shared " + launch.sizes[6].ToString(names));
     }

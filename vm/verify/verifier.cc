@@ -312,7 +312,7 @@ class Verifier {
     for (const LaunchRecord& launch : kernel.launches) {
       const bool is_of_device = launch.variant < kernel.variants.size() && !IsOnHost(kernel.device);
       const size_t sizes = launch.sizes.size();
-      if (!is_of_device || (sizes != kNumLaunchSizes && sizes != kNumLaunchSizes + 1)) {
+      if (!is_of_device || (sizes != kNumLaunchSizes && sizes != kNumLaunchSizesInRounds)) {
         return Fail(Check::kKernelVariants, "a launch of no variant, or without its sizes");
       }
     }
