@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "compiler/arith/block_util.h"
+#include "compiler/ir/condition.h"
 #include "compiler/ir/structural.h"
 #include "compiler/schedule/primitives.h"
 #include "compiler/schedule/region.h"
@@ -134,7 +135,17 @@ Result<BlockName> DecomposeReduction(ScheduleState& state, const BlockName& name
   }
   PrimVarMap iter_map;
   BlockNode init(state.FreshBlockName(name + "_init"), {}, {}, {}, nullptr);
-  BlockRealizeNode realize({}, Substitute(site.realize->predicate, loop_map), nullptr);
+  // What the predicate says of the reduction's loops alone is how much is summed, which may be nothing: the
+  // initialisation runs all the same.
+  PrimExpr predicate = BoolImm(true);
+  for (const PrimExpr& conjunct : ConjunctsOf(site.realize->predicate)) {
+    const std::vector<PrimVar> vars = FreePrimVars(conjunct);
+    const auto is_reduced = [&](const PrimVar& var) { return Binds(*site.realize, var, IterType::kReduce); };
+    const auto is_spatial = [&](const PrimVar& var) { return Binds(*site.realize, var, IterType::kSpatial); };
+    if (std::ranges::any_of(vars, is_reduced) && std::ranges::none_of(vars, is_spatial)) continue;
+    predicate = Both(predicate, conjunct);
+  }
+  BlockRealizeNode realize({}, Substitute(predicate, loop_map), nullptr);
   for (size_t i = 0; i < block.iter_vars.size(); ++i) {
     const IterVarNode& iter = *block.iter_vars[i];
     if (iter.type != IterType::kSpatial) continue;
