@@ -32,11 +32,11 @@ class Graph(Nodes):
         fan_in = max(1, int(np.prod(shape[1:])))
         return self.constant((self.rng.standard_normal(shape) / fan_in ** 0.5).astype(np.float32))
 
-    def model(self, inputs, outputs):
+    def model(self, inputs, outputs, opset=20):
         graph = helper.make_graph(
             self.nodes, "g", [helper.make_tensor_value_info(name, dtype, dims) for name, dtype, dims in inputs],
             [helper.make_tensor_value_info(name, dtype, None) for name, dtype in outputs], self.initializers())
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
 
 
 def residual():
@@ -179,6 +179,27 @@ class Tools:
         return [self.run(program, inputs) for program in programs]
 
 
+def nothing():
+    """Reductions of no rows, of some, and products over nothing."""
+    g = Graph(11)
+    outputs = [(g.add(op, "x", g.constant(np.array([0])), keepdims=0), FLOAT)
+               for op in ("ReduceSum", "ReduceProd", "ReduceMax", "ReduceL1")]
+    outputs += [(g.add("Softmax", "z", axis=1), FLOAT), (g.add("ReduceSum", "z", g.constant(np.array([1]))), FLOAT),
+                (g.add("MatMul", "y", "x"), FLOAT)]
+    feeds = [{"x": (FLOAT, (a, b)), "y": (FLOAT, (1, a)), "z": (FLOAT, (3, a, 4))} for a, b in ((0, 5), (3, 300), (0, 1))]
+    return g.model([("x", FLOAT, ["a", "b"]), ("y", FLOAT, [1, "a"]), ("z", FLOAT, [3, "a", 4])], outputs), feeds
+
+
+def heads():
+    """Attention whose tiles fill shared memory, of a few queries and of more."""
+    g = Graph(12)
+    y = g.add("Attention", "q", "k", "v")
+    feeds = [{"q": (FLOAT, (1, 32, s, 128)), "k": (FLOAT, (1, 32, t, 128)), "v": (FLOAT, (1, 32, t, 128))}
+             for s, t in ((1, 5), (17, 3))]
+    return g.model([("q", FLOAT, [1, 32, "s", 128]), ("k", FLOAT, [1, 32, "t", 128]), ("v", FLOAT, [1, 32, "t", 128])],
+                   [(y, FLOAT)], opset=23), feeds
+
+
 def values(rng, dtype, shape):
     return rng.integers(0, 10, shape) if dtype == INT64 else rng.standard_normal(shape).astype(np.float32)
 
@@ -194,7 +215,7 @@ def difference(expected, got):
 
 def check_models(tools):
     problems = 0
-    for make in (residual, transformer, branches, loop, look_up, one_row, sized_by_data, recurrent):
+    for make in (residual, transformer, branches, loop, look_up, one_row, sized_by_data, recurrent, nothing, heads):
         model, sizes = make()
         file = tools.folder / "model.onnx"
         onnx.save(model, file)

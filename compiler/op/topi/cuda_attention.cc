@@ -60,10 +60,11 @@ class CudaKernel {
     queries_are_ragged_ = !queries || *queries % tile_.rows != 0;
   }
 
-  // A launch for the tiles, and one that joins the splits of each; both run if the condition (null: always) holds.
-  Stmt Build(const PrimExpr& condition) {
+  // A launch for the tiles, and one that joins the splits of each; both run if the condition (null: always) holds, which
+  // is for so many queries at most.
+  Stmt Build(const PrimExpr& condition, const PrimExpr& most_queries) {
     if (tile_.splits == 1) return Tiles(condition);
-    const PrimExpr tiles = config_.batch * config_.num_heads * CeilDiv(config_.num_queries, tile_.rows);
+    const PrimExpr tiles = config_.batch * config_.num_heads * CeilDiv(most_queries, tile_.rows);
     split_results_ = ir::MakeBuffer("split_results", kFloat32,
                                     {tiles, Int64(tile_.splits), Int64(tile_.rows), Int64(tile_.value_depth)});
     split_rows_ = ir::MakeBuffer("split_rows", kFloat32,
@@ -551,14 +552,15 @@ std::vector<Stmt> CudaAttention(const std::vector<Buffer>& inputs, const Buffer&
     poison = ir::MakeBuffer("poison", kFloat32, {config.batch * config.num_key_heads, Int64(kCudaSearches)});
     stmts.push_back(SearchCudaOperands(inputs, config, poison));
   }
-  const auto add = [&](const CudaAttentionTile& tile, const PrimExpr& condition) {
-    stmts.push_back(CudaKernel(inputs, out, config, tile, poison, takes_all_keys).Build(condition));
+  const auto add = [&](const CudaAttentionTile& tile, const PrimExpr& condition, const PrimExpr& most_queries) {
+    stmts.push_back(CudaKernel(inputs, out, config, tile, poison, takes_all_keys).Build(condition, most_queries));
   };
   if (knows_queries) {
-    add(usual, nullptr);
+    add(usual, nullptr, config.num_queries);
   } else {
-    add(*ChooseCudaAttentionTile(config, out->dtype, kFewQueries), config.num_queries < Int64(kFewQueries + 1));
-    add(usual, Int64(kFewQueries) < config.num_queries);
+    add(*ChooseCudaAttentionTile(config, out->dtype, kFewQueries), config.num_queries < Int64(kFewQueries + 1),
+        ir::Min(config.num_queries, Int64(kFewQueries)));
+    add(usual, Int64(kFewQueries) < config.num_queries, config.num_queries);
   }
   Stmt all = Seq(std::move(stmts));
   return {poison ? Allocate(poison, std::move(all)) : all};

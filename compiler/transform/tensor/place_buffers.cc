@@ -16,6 +16,7 @@
 // otherwise the buffer keeps its full size, outside of all loops, or inside of the parallel and thread-bound ones that its
 // Allocate stands in: each of their iterations has its own.
 #include <algorithm>
+#include <map>
 #include <unordered_set>
 
 #include "compiler/arith/analyzer.h"
@@ -186,8 +187,8 @@ class Placer {
       return Finish(whole, "warp", place_, {});
     }
     if (is_shared && is_private && is_of_blocks && !independent.empty() && bytes &&
-        aligned(*bytes) <= MostSharedBytes() - shared_bytes_) {
-      shared_bytes_ += aligned(*bytes);
+        aligned(*bytes) <= MostSharedBytes() - shared_bytes_[independent.front()]) {
+      shared_bytes_[independent.front()] += aligned(*bytes);
       return Finish(box, "shared", place_, {});
     }
     const bool wants_local = !is_shared && (buffer_->scope == "local" || (!independent.empty() && is_private));
@@ -497,7 +498,8 @@ class Placer {
   arith::Analyzer analyzer_;
   // Variables of loops and lets around accesses, below the present place:
   std::optional<std::unordered_set<const PrimVarNode*>> below_;
-  int64_t stack_bytes_ = 0, shared_bytes_ = 0;
+  int64_t stack_bytes_ = 0;
+  std::map<const ForNode*, int64_t> shared_bytes_;  // by the outermost loop over blocks: each is a launch of its own
 };
 
 class Rewriter : public RangeMutator {
