@@ -443,7 +443,11 @@ Result<Ref<DeviceImage>> CudaDevice::LoadImage(std::span<const uint8_t> image) {
   CudaModule module = nullptr;
   const CudaResult result = driver_->ModuleLoad(&module, bytes.c_str(), 2, options, values);
   if (result != kCudaSuccess) {
-    const bool cannot = result == kCudaNoBinaryForGpu;
+    // Drivers say of machine code of a later toolkit that it is invalid.
+    const bool is_machine_code = bytes.starts_with(
+        "\x7f"
+        "ELF");
+    const bool cannot = result == kCudaNoBinaryForGpu || (result == kCudaInvalidImage && is_machine_code);
     if (result == kCudaUnsupportedPtxVersion) {
       return Status(StatusCode::kUnsupportedFile,
                     {"cuda:", index_, ": the driver, one for ", driver_->VersionText(), ", is too old for the code (",

@@ -51,6 +51,7 @@ enum : int {
   kCudaInvalidValue = 1,
   kCudaOutOfMemory = 2,
   kCudaNoDevice = 100,
+  kCudaInvalidImage = 200,
   kCudaNoBinaryForGpu = 209,
   kCudaInvalidPtx = 218,
   kCudaUnsupportedPtxVersion = 222,

@@ -86,7 +86,11 @@ Result<std::string> AssembleCubin(const std::string& ptx, const std::string& arc
     const bool says_why = why.ok() && !why->empty();
     return Status(StatusCode::kFailed, ptxas + ": " + (says_why ? why->substr(0, 2000) : "it failed without a word"));
   }
-  return ReadAll(cubin);
+  INGOT_ASSIGN_OR_RETURN(std::string code, ReadAll(cubin));
+  if (!code.starts_with("\x7f"
+                        "ELF"))
+    return Status(StatusCode::kFailed, ptxas + ": what it wrote is no machine code");
+  return code;
 }
 
 }  // namespace ingot::codegen

@@ -160,6 +160,11 @@ TEST_CASE("cuda programs: machine code is taken before PTX where the GPU is of i
   CHECK(runs(LoadWithCubin("sm_80", good, false)).ok());
   CHECK(runs(LoadWithCubin("sm_80", good, true)).ok());
   CHECK(runs(LoadWithCubin("sm_80", foreign, true)).ok());  // PTX
+  CHECK(runs(LoadWithCubin("sm_80",
+                           "\x7f"
+                           "ELF of a later toolkit",
+                           true))
+            .ok());
   CHECK(runs(LoadWithCubin("sm_90", "no code", true)).ok());
   CHECK(runs(LoadWithCubin("sm_75", "no code", true)).ok());  // another major version
   const Status refused = runs(LoadWithCubin("sm_80", foreign, false));
@@ -556,11 +561,6 @@ TEST_CASE("cuda programs: tensors that are elsewhere are refused by name, or cop
   CHECK_MESSAGE(waiting.message().find("cuStreamSynchronize") != std::string::npos, waiting.message());
 }
 
-TEST_CASE("cuda programs: a deadline ends a long sequence of launches soon, and the next call is right") {
-  const auto executable = Load("sm_80", false, "cuda", Form::kLoop).value();
-  ContextOptions options;
-  options.copies_tensors = true;
-  const auto context = Context::Create(executable, options).value();
 TEST_CASE("cuda programs: a kernel's rounds run as often as its record says, and a deadline ends them") {
   const auto run = [](int64_t count, double deadline) -> Result<std::vector<int64_t>> {
     INGOT_ASSIGN_OR_RETURN(Program program, MakeProgram("sm_80", "cuda", Form::kLoop));
@@ -596,6 +596,11 @@ TEST_CASE("cuda programs: a kernel's rounds run as often as its record says, and
   CHECK_MESSAGE(negative.message().find("rounds") != std::string::npos, negative.message());
 }
 
+TEST_CASE("cuda programs: a deadline ends a long sequence of launches soon, and the next call is right") {
+  const auto executable = Load("sm_80", false, "cuda", Form::kLoop).value();
+  ContextOptions options;
+  options.copies_tensors = true;
+  const auto context = Context::Create(executable, options).value();
   const Function& loop = executable->program().functions[1];
   const std::vector<int64_t> x = Ascending(64);
   const auto call = [&](int64_t times) { return context->Invoke(loop, std::vector<Value>{Numbers(x), Value(times)}); };

@@ -562,7 +562,7 @@ INGOT_ENTRY cuModuleLoadDataEx(CudaModule* module, const void* image, unsigned n
     if (std::strncmp(text, cubin.data(), cubin.size()) == 0) {
       text += cubin.size();
     } else if (std::strncmp(text, cubin.data(), 4) == 0) {
-      return kCudaNoBinaryForGpu;
+      return std::strstr(text + 4, " later ") != nullptr ? kInvalidImage : kCudaNoBinaryForGpu;
     }
     const char* const version = std::strstr(text, ".version ");
     if (version == nullptr) return kInvalidImage;  // no PTX
