@@ -35,18 +35,26 @@ std::string NumberText(const HostTensor& tensor, size_t i) {
   return text;
 }
 
-double Allowed(const HostTensor& before) {
-  const int mantissa = ir::FloatFormatOf(before.dtype).mantissa_bits;
+// What the largest finite number of a tensor says of all of them.
+struct Scale {
+  double allowed = 0;         // differences by rounding
+  bool may_overflow = false;  // sums of such numbers may have been infinite on their way
+};
+
+Scale ScaleOf(const HostTensor& before) {
+  const ir::FloatFormat& format = ir::FloatFormatOf(before.dtype);
   double largest = 0;
   for (size_t i = 0; i * (before.dtype.bits / 8U) < before.size_bytes; ++i) {
     const double value = std::fabs(ir::DecodeFloat(before.dtype, BitsAt(before, i)));
     if (std::isfinite(value)) largest = std::max(largest, value);
   }
   // Small formats have so few numbers that a thousand epsilons would allow any result.
-  return largest * std::ldexp(mantissa >= 20 ? kAllowedEpsilons : 32, -mantissa);
+  const double epsilons = std::ldexp(format.mantissa_bits >= 20 ? kAllowedEpsilons : 32, -format.mantissa_bits);
+  const double end = ir::DecodeFloat(before.dtype, ir::LargestFiniteBits(format));
+  return {largest * epsilons, largest >= std::ldexp(end, -10)};
 }
 
-bool Agree(const HostTensor& before, const HostTensor& after, size_t i, Exactness exactness, double allowed) {
+bool Agree(const HostTensor& before, const HostTensor& after, size_t i, Exactness exactness, const Scale& scale) {
   const uint64_t a = BitsAt(before, i), b = BitsAt(after, i);
   if (a == b) return true;
   if (!before.dtype.is_floating()) {
@@ -59,8 +67,9 @@ bool Agree(const HostTensor& before, const HostTensor& after, size_t i, Exactnes
   if (std::isnan(x) && std::isnan(y)) return true;
   if (exactness == Exactness::kBitwise) return false;
   if (exactness == Exactness::kFinite && !std::isfinite(y)) return true;
+  if (exactness == Exactness::kSums && scale.may_overflow && (!std::isfinite(x) || !std::isfinite(y))) return true;
   if (!std::isfinite(x) || !std::isfinite(y)) return false;
-  return std::fabs(x - y) <= allowed;
+  return std::fabs(x - y) <= scale.allowed;
 }
 
 }  // namespace
@@ -79,10 +88,10 @@ std::string Difference(std::span<const HostTensor> before, std::span<const HostT
       return where + ": other packed elements";
     }
     const bool needs_scale = exactness != Exactness::kBitwise && before[r].dtype.is_floating();
-    const double allowed = needs_scale ? Allowed(before[r]) : 0;
+    const Scale scale = needs_scale ? ScaleOf(before[r]) : Scale{};
     const size_t count = before[r].size_bytes / (before[r].dtype.bits / 8U);
     for (size_t i = 0; i < count; ++i) {
-      if (Agree(before[r], after[r], i, exactness, allowed)) continue;
+      if (Agree(before[r], after[r], i, exactness, scale)) continue;
       return where + ", element " + std::to_string(i) + " of " + before[r].TypeToString() + ": " +
              NumberText(after[r], i) + ", was " + NumberText(before[r], i);
     }

@@ -11,6 +11,7 @@ namespace ingot::validate {
 enum class Exactness : uint8_t {
   kBitwise,   // equal bits; all NaNs are equal
   kRounding,  // finite numbers within a multiple of the dtype's epsilon of the largest; infinities and NaN stay
+  kSums,      // as kRounding, of sums in any order: near the end of the dtype's range one may overflow
   kFinite,    // as kRounding, but finite numbers may become infinite or NaN (a stated region of a bounded rewrite)
 };
 

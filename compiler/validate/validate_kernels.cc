@@ -120,7 +120,7 @@ Exactness ExactnessOf(const schedule::ScheduledFunction& scheduled) {
   const bool reorders = std::ranges::find(names, "rfactor") != names.end() ||
                         std::ranges::find(names, "tensorize") != names.end() ||
                         VectorizedReductions::Any(scheduled.function);
-  return reorders ? Exactness::kRounding : Exactness::kBitwise;
+  return reorders ? Exactness::kSums : Exactness::kBitwise;
 }
 
 }  // namespace
@@ -193,7 +193,7 @@ Status CheckCompiled(const vm::Program& program, const vm::Kernel& kernel, const
     }
     std::vector<HostTensor> after = CopyAll(call.before);
     for (size_t i = 0; i < after.size(); ++i) std::memcpy(after[i].bytes().data(), pointers[i], after[i].size_bytes);
-    const std::string difference = Difference(call.after, after, Exactness::kRounding);
+    const std::string difference = Difference(call.after, after, Exactness::kSums);
     if (!difference.empty()) return Failed(where + " differs from the interpreter: " + difference);
   }
   return Status();
