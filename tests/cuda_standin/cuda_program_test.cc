@@ -115,7 +115,6 @@ TEST_CASE("cuda programs: observers see kernels that have ended, with the times 
   CHECK(RunOn(*context, Ascending(500)).ok());
   REQUIRE(times.size() == 4);
   for (const int64_t time : times) CHECK(time > 0);
-  if (DriverControl().IsStandIn()) CHECK(times[2] > times[0]);  // an emulated thread takes microseconds
 }
 
 // The program for sm_80 with machine code besides, for this architecture.
