@@ -136,24 +136,10 @@ class CudaMatmulBuilder {
   // Gives parts of the sum to different blocks. Schedules the sum of the parts with the consumers, a thread for each
   // element, and returns the block that writes the parts.
   BlockRV SplitSum(BlockRV out) {
-    const BlockRV total = product_;
-    const LoopRVs loops = s_.GetLoops(total);
-    product_ = s_.RFactor(s_.Split(loops[axes_.batch.empty() ? 0 : 1], {parts_, kRest})[0]);
-    if (!s_.status().ok()) return out;
-    const auto rank = static_cast<int64_t>(StoreOf(s_.Block(product_)).indices.size());
-    std::vector<int64_t> axes{rank - 1};
-    for (int64_t d = 0; d + 1 < rank; ++d) axes.push_back(d);
-    s_.TransformLayout(product_, 0, PermutingMap(axes));
-    const LoopRVs around = s_.GetLoops(out);
-    const LoopRVs parts = s_.Split(around.size() > 1 ? s_.Fuse(around) : around[0], {kRest, kSquare});
-    s_.ComputeAt(total, parts[1]);
-    s_.SetScope(total, 0, "local");
-    const LoopRV sum = s_.GetLoops(total).back();
-    s_.DecomposeReduction(total, sum);
-    s_.Unroll(sum);
-    s_.Bind(parts[0], "blockIdx.x");
-    s_.Bind(parts[1], "threadIdx.x");
-    const BlockRV copy = s_.CacheWrite(product_, 0, "local");
+    const LoopRVs loops = s_.GetLoops(product_);
+    const LoopRV part = s_.Split(loops[axes_.batch.empty() ? 0 : 1], {parts_, kRest})[0];
+    const BlockRV copy = SplitProductSum(s_, product_, part, out, kSquare);
+    if (!s_.status().ok()) return copy;
     for (const BlockRV block : {product_, copy}) handled_.push_back(s_.Block(block).block().name);
     return copy;
   }

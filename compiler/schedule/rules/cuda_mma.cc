@@ -45,8 +45,6 @@ constexpr int64_t kMmaMatrixRows = 8, kMmaThreadsOfRow = 4, kMmaNeighbours = 2;
 constexpr int64_t kMmaFew = 32, kMmaMiddle = 64, kMmaLarge = 128, kMmaHuge = 256;
 // Fewer rows, columns or summands than these are no work for tiles: no more rows or columns than a matrix has.
 constexpr int64_t kMmaLeastSide = 9, kMmaLeastDepth = 8;
-// What every architecture gives a block that asks for it.
-constexpr int64_t kMmaMostSharedBytes = 99 << 10;
 
 // The load of a factor that is cast to float32; null: it is something else.
 const BufferLoadNode* CastLoad(const PrimExpr& expr) {
@@ -65,6 +63,48 @@ int64_t MmaPanelWidth(const PrimExpr& index, BinaryOp op, const PrimVar& var) {
 }
 
 }  // namespace
+
+std::set<BlockName> PadMmaProduct(Schedule& schedule, BlockRV product, const MmaProduct& axes,
+                                  const std::array<int64_t, 3>& multiples) {
+  std::set<BlockName> pads;
+  if (!schedule.status().ok()) return pads;
+  std::vector<int64_t> of_iters(schedule.Block(product).block().iter_vars.size(), 1);
+  of_iters[static_cast<size_t>(axes.m)] = multiples[0];
+  of_iters[static_cast<size_t>(axes.n)] = multiples[1];
+  of_iters[static_cast<size_t>(axes.k)] = multiples[2];
+  std::set<BlockName> before;
+  for (const BlockSite& block : schedule.state().Blocks()) before.insert(block.block().name);
+  schedule.PadEinsum(product, of_iters);
+  for (const BlockSite& block : schedule.state().Blocks()) {
+    if (!before.contains(block.block().name)) pads.insert(block.block().name);
+  }
+  return pads;
+}
+
+MmaLoops MmaLoopsOf(Schedule& schedule, BlockRV block, LoopRV around, int m, int n, int k) {
+  MmaLoops loops;
+  for (const InnerLoop& entry : InnerLoops(schedule, block, around)) {
+    if (entry.iter >= 0 && entry.iter == m) {
+      loops.m = entry.loop;
+    } else if (entry.iter >= 0 && entry.iter == n) {
+      loops.n = entry.loop;
+    } else if (entry.iter >= 0 && entry.iter == k) {
+      loops.k = entry.loop;
+    } else {
+      loops.batch.push_back(entry.loop);
+    }
+  }
+  return loops;
+}
+
+void UnrollOwnLoops(Schedule& schedule, const std::vector<LoopRV>& own, bool vectorizes) {
+  for (size_t i = 0; i + 1 < own.size(); ++i) schedule.Unroll(own[i]);
+  if (vectorizes) {
+    schedule.Vectorize(own.back());
+  } else {
+    schedule.Unroll(own.back());
+  }
+}
 
 Match<MmaProduct> FindMmaProduct(const BlockSite& site) {
   const std::optional<Reduction> reduction = MatchReduction(site.block());
@@ -170,24 +210,16 @@ class CudaMmaBuilder {
     }
     if (parts_ > 1) out = SplitSum(out);
     if (!s_.status().ok()) return handled_;
-    std::vector<LoopRV> batch;
-    LoopRV m, n;
+    MmaLoops loops;
     if (channels_ && parts_ == 1) {
-      const LoopRVs loops = s_.GetLoops(out);
-      m = loops[loops.size() - 2], n = loops.back();
-      batch.assign(loops.begin(), loops.end() - 2);
+      const LoopRVs all = s_.GetLoops(out);
+      loops = {{all.begin(), all.end() - 2}, all[all.size() - 2], all.back(), {}};
     } else {
       const BlockSite out_site = s_.Block(out);
-      for (const InnerLoop& entry : InnerLoops(s_, out, LoopRV{})) {
-        if (entry.iter == IterOfDimension(out_site, m_dimension_)) {
-          m = entry.loop;
-        } else if (entry.iter == IterOfDimension(out_site, n_dimension_)) {
-          n = entry.loop;
-        } else {
-          batch.push_back(entry.loop);
-        }
-      }
+      loops = MmaLoopsOf(s_, out, LoopRV{}, IterOfDimension(out_site, m_dimension_),
+                         IterOfDimension(out_site, n_dimension_));
     }
+    const auto& [batch, m, n, k] = loops;
     const LoopRVs rows = s_.Split(m, {kRest, rows_}), columns = s_.Split(n, {kRest, columns_});
     std::vector<LoopRV> order = batch;
     order.insert(order.end(), {rows[0], columns[0], rows[1], columns[1]});
@@ -195,7 +227,7 @@ class CudaMmaBuilder {
     s_.ComputeAt(reduction_, columns[0]);
     BuildSums(columns[0]);
     const bool is_whole = parts_ > 1 || extents_[1].value_or(1) % columns_ == 0;
-    Unroll(Spread(rows[1], columns[1], {}), is_whole && n_dimension_ > m_dimension_);
+    UnrollOwnLoops(s_, Spread(rows[1], columns[1], {}), is_whole && n_dimension_ > m_dimension_);
     BindTiles(s_, batch, rows[0], columns[0]);
     return handled_;
   }
@@ -203,7 +235,6 @@ class CudaMmaBuilder {
  private:
   void SetProduct(const BlockSite& site, const MmaProduct& product) {
     product_ = product;
-    num_iters_ = site.block().iter_vars.size();
     const BufferStoreNode& store = StoreOf(site);
     for (size_t d = 0; d < store.indices.size(); ++d) {
       if (IterOfDimension(site, d) == product_.m) m_dimension_ = d;
@@ -239,7 +270,7 @@ class CudaMmaBuilder {
     warps_of_rows_ = rows_ == kMmaHuge ? kWarps : rows_ > kMmaFew ? 2 : 1;
     warps_of_columns_ = columns_ == kMmaHuge ? kWarps : std::max(kWarps / warps_of_rows_, columns_ / kMmaMiddle);
     constexpr int64_t kElementBytes = 2;
-    stages_ = std::min(stages_, kMmaMostSharedBytes / ((rows_ + columns_) * depth_ * kElementBytes));
+    stages_ = std::min(stages_, kCudaMostSharedBytes / ((rows_ + columns_) * depth_ * kElementBytes));
     std::vector<int64_t> candidates;
     const int64_t parts = UsualParts();
     for (int64_t i = 1; i <= parts; i *= 2) candidates.push_back(i);
@@ -262,21 +293,10 @@ class CudaMmaBuilder {
 
   // Pads rows, columns and k to whole tiles, where they are not.
   void Pad() {
-    std::vector<int64_t> multiples(num_iters_, 1);
-    const int iters[] = {product_.m, product_.n, product_.k};
-    const int64_t tiles[] = {rows_, columns_, depth_ * parts_};
+    const std::array<int64_t, 3> tiles = {rows_, columns_, depth_ * parts_};
     bool is_padded = false;
-    for (size_t i = 0; i < 3; ++i) {
-      multiples[static_cast<size_t>(iters[i])] = tiles[i];
-      is_padded |= !extents_[i] || *extents_[i] % tiles[i] != 0;
-    }
-    if (!is_padded) return;
-    std::set<BlockName> before;
-    for (const BlockSite& block : s_.state().Blocks()) before.insert(block.block().name);
-    s_.PadEinsum(reduction_, multiples);
-    for (const BlockSite& block : s_.state().Blocks()) {
-      if (!before.contains(block.block().name)) pads_.insert(block.block().name);
-    }
+    for (size_t i = 0; i < 3; ++i) is_padded |= !extents_[i] || *extents_[i] % tiles[i] != 0;
+    if (is_padded) pads_ = PadMmaProduct(s_, reduction_, product_, tiles);
   }
 
   // Gives parts of the sum to different blocks. Schedules the sum of the parts with the consumers, a thread for each
@@ -292,22 +312,7 @@ class CudaMmaBuilder {
     for (const InnerLoop& entry : InnerLoops(s_, total, LoopRV{})) {
       if (entry.iter == product_.k) k = entry.loop;
     }
-    reduction_ = s_.RFactor(s_.Split(k, {parts_, kRest})[0]);
-    if (!s_.status().ok()) return out;
-    const auto rank = static_cast<int64_t>(StoreOf(s_.Block(reduction_)).indices.size());
-    std::vector<int64_t> axes{rank - 1};
-    for (int64_t d = 0; d + 1 < rank; ++d) axes.push_back(d);
-    s_.TransformLayout(reduction_, 0, PermutingMap(axes));
-    const LoopRVs around = s_.GetLoops(out);
-    const LoopRVs threads = s_.Split(around.size() > 1 ? s_.Fuse(around) : around[0], {kRest, kThreadsOfTotal});
-    s_.ComputeAt(total, threads[1]);
-    s_.SetScope(total, 0, "local");
-    const LoopRV sum = s_.GetLoops(total).back();
-    s_.DecomposeReduction(total, sum);
-    s_.Unroll(sum);
-    s_.Bind(threads[0], "blockIdx.x");
-    s_.Bind(threads[1], "threadIdx.x");
-    const BlockRV copy = s_.CacheWrite(reduction_, 0, "local");
+    const BlockRV copy = SplitProductSum(s_, reduction_, s_.Split(k, {parts_, kRest})[0], out, kThreadsOfTotal);
     if (!s_.status().ok()) return copy;
     for (const BlockRV block : {reduction_, copy}) handled_.push_back(s_.Block(block).block().name);
     const BlockSite site = s_.Block(reduction_);
@@ -323,19 +328,7 @@ class CudaMmaBuilder {
 
   // Below the loop over tiles: the start of the sums, the tiles of both factors, and the sums.
   void BuildSums(LoopRV tile) {
-    std::vector<LoopRV> batch;
-    LoopRV m, n, k;
-    for (const InnerLoop& entry : InnerLoops(s_, reduction_, tile)) {
-      if (entry.iter == product_.m) {
-        m = entry.loop;
-      } else if (entry.iter == product_.n) {
-        n = entry.loop;
-      } else if (entry.iter == product_.k) {
-        k = entry.loop;
-      } else {
-        batch.push_back(entry.loop);
-      }
-    }
+    const auto [batch, m, n, k] = MmaLoopsOf(s_, reduction_, tile, product_.m, product_.n, product_.k);
     const LoopRVs depth = s_.Split(k, {kRest, depth_});
     std::vector<LoopRV> order = batch;
     order.insert(order.end(), {depth[0], depth[1], m, n});
@@ -346,7 +339,7 @@ class CudaMmaBuilder {
     const BlockRV start = s_.DecomposeReduction(reduction_, depth[0]);
     handled_.push_back(s_.Block(start).block().name);
     const HandleList<InnerLoop> around = InnerLoops(s_, start, tile);  // batches, then its own rows and columns
-    Unroll(Spread(around[batch.size()].loop, around[batch.size() + 1].loop, {}), true);
+    UnrollOwnLoops(s_, Spread(around[batch.size()].loop, around[batch.size() + 1].loop, {}), true);
     Spread(m, n, {depth[1]});
     s_.Annotate(depth[1], kWarpProduct, int64_t{1});
     s_.Annotate(depth[0], kPipelineStages, stages_);
@@ -367,16 +360,6 @@ class CudaMmaBuilder {
     s_.Bind(s_.Fuse({rows[0], columns[0], rows[2], columns[2]}), "threadIdx.x");
     return own;
   }
-  void Unroll(const std::vector<LoopRV>& own, bool vectorizes) {
-    s_.Unroll(own[0]);
-    s_.Unroll(own[1]);
-    if (vectorizes) {
-      s_.Vectorize(own[2]);
-    } else {
-      s_.Unroll(own[2]);
-    }
-  }
-
   // Puts what a thread has into dimensions of its own of the sums, so that it is a box of them.
   void SpreadSums() {
     if (!s_.status().ok()) return;
@@ -461,7 +444,6 @@ class CudaMmaBuilder {
   std::optional<CudaChannels> channels_;         // nothing: it is a product of matrices as it is
   std::vector<std::optional<int64_t>> extents_;  // of rows, columns, k
   std::optional<int64_t> batch_ = 1;
-  size_t num_iters_ = 0;
   size_t m_dimension_ = 0, n_dimension_ = 0;  // of the result
   int64_t rows_ = 1, columns_ = 1, depth_ = kMmaDepth, stages_ = 2, parts_ = 1;
   int64_t warps_of_rows_ = 1, warps_of_columns_ = 1;

@@ -2,10 +2,13 @@
 // matrices, of which each factor has k or its own side as its last axis.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <set>
+#include <vector>
 
 #include "compiler/schedule/match.h"
-#include "compiler/schedule/state.h"
+#include "compiler/schedule/schedule.h"
 
 namespace ingot::schedule {
 
@@ -18,5 +21,19 @@ struct MmaProduct {
 
 // In float32, of float16 or bfloat16. A factor may lie in panels. cuda_mma.cc
 Match<MmaProduct> FindMmaProduct(const BlockSite& site);
+
+// Pads rows, columns and k to multiples of these (pad_einsum); returns the blocks that copy factors and results.
+std::set<BlockName> PadMmaProduct(Schedule& schedule, BlockRV product, const MmaProduct& axes,
+                                  const std::array<int64_t, 3>& multiples);
+
+// The loops around a block below `around` by the iteration variables of which they are (-1: none), and all others.
+struct MmaLoops {
+  std::vector<LoopRV> batch;
+  LoopRV m, n, k;
+};
+MmaLoops MmaLoopsOf(Schedule& schedule, BlockRV block, LoopRV around, int m, int n, int k = -1);
+
+// What a thread does by itself: its loops are unrolled, the innermost one vectorized if that is asked for.
+void UnrollOwnLoops(Schedule& schedule, const std::vector<LoopRV>& own, bool vectorizes);
 
 }  // namespace ingot::schedule

@@ -102,6 +102,26 @@ bool IsElementOrPadding(const PrimExpr& value) {
 
 }  // namespace
 
+BlockRV SplitProductSum(Schedule& schedule, BlockRV& product, LoopRV part, BlockRV out, int64_t threads) {
+  const BlockRV total = product;
+  product = schedule.RFactor(part);
+  if (!schedule.status().ok()) return out;
+  const auto rank = static_cast<int64_t>(StoreOf(schedule.Block(product)).indices.size());
+  std::vector<int64_t> axes{rank - 1};
+  for (int64_t d = 0; d + 1 < rank; ++d) axes.push_back(d);
+  schedule.TransformLayout(product, 0, PermutingMap(axes));
+  const LoopRVs around = schedule.GetLoops(out);
+  const LoopRVs elements = schedule.Split(around.size() > 1 ? schedule.Fuse(around) : around[0], {kRest, threads});
+  schedule.ComputeAt(total, elements[1]);
+  schedule.SetScope(total, 0, "local");
+  const LoopRV sum = schedule.GetLoops(total).back();
+  schedule.DecomposeReduction(total, sum);
+  schedule.Unroll(sum);
+  schedule.Bind(elements[0], "blockIdx.x");
+  schedule.Bind(elements[1], "threadIdx.x");
+  return schedule.CacheWrite(product, 0, "local");
+}
+
 void BindTiles(Schedule& schedule, const std::vector<LoopRV>& batch, LoopRV rows, LoopRV columns) {
   constexpr int64_t kMostOfOtherAxes = 65535;
   std::vector<LoopRV> all = batch;

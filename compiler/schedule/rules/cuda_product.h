@@ -43,6 +43,11 @@ BlockRV FuseProduct(Schedule& schedule, BlockRV product, const CudaProduct& axes
                     BlockRV last);
 void FuseResult(Schedule& schedule, BlockRV out, const CudaProduct& axes);
 
+// Gives parts of the sum, one for each iteration of the loop, to different blocks of threads. `product` becomes the block
+// that sums a part; the sum of the parts and its consumers, of which `out` is the last one, have a thread for each element,
+// so many in a block. Returns the block that writes the parts.
+BlockRV SplitProductSum(Schedule& schedule, BlockRV& product, LoopRV part, BlockRV out, int64_t threads);
+
 // Binds the loops over tiles of a result to blocks of threads. They are numbered along one axis where that takes constant
 // divisors alone. Else batch, rows and columns have an axis each: blockIdx.x is of the first whose extent is not known to
 // be at most 65535; that the others have at most as many is checked at the launch.

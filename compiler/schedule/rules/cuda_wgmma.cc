@@ -82,7 +82,6 @@ class CudaWgmmaBuilder {
         handled_{site.block().name},
         product_(*FindMmaProduct(site)) {
     const auto& iters = site.block().iter_vars;
-    num_iters_ = iters.size();
     for (const int iter : {product_.m, product_.n, product_.k}) {
       extents_.push_back(*ConstantExtent(*iters[static_cast<size_t>(iter)]));
     }
@@ -92,33 +91,26 @@ class CudaWgmmaBuilder {
       if (IterOfDimension(site, d) == product_.n) n_dimension_ = d;
     }
     rows_ = s_.Choose("cuda_wgmma.rows", usual.rows, {128, 256});
-    columns_ = s_.Choose("cuda_wgmma.columns", usual.columns, {128, 192, 256});
+    // Four stages of more rows and columns together do not fit.
+    const std::vector<int64_t> columns = rows_ == 256 ? std::vector<int64_t>{128} : std::vector<int64_t>{128, 192, 256};
+    columns_ = s_.Choose("cuda_wgmma.columns", std::min(usual.columns, columns.back()), columns);
     stages_ = s_.Choose("cuda_wgmma.stages", kWgmmaStages, {3, kWgmmaStages});
   }
 
   std::vector<BlockName> Build() {
     Pad();
     const BlockRV out = WriteBack(s_, reduction_, handled_);
-    std::vector<LoopRV> batch;
-    LoopRV m, n;
     const BlockSite out_site = s_.Block(out);
     if (!s_.status().ok()) return handled_;
-    for (const InnerLoop& entry : InnerLoops(s_, out, LoopRV{})) {
-      if (entry.iter == IterOfDimension(out_site, m_dimension_)) {
-        m = entry.loop;
-      } else if (entry.iter == IterOfDimension(out_site, n_dimension_)) {
-        n = entry.loop;
-      } else {
-        batch.push_back(entry.loop);
-      }
-    }
+    const auto [batch, m, n, k] =
+        MmaLoopsOf(s_, out, LoopRV{}, IterOfDimension(out_site, m_dimension_), IterOfDimension(out_site, n_dimension_));
     const LoopRVs rows = s_.Split(m, {kRest, rows_}), columns = s_.Split(n, {kRest, columns_});
     std::vector<LoopRV> order = batch;
     order.insert(order.end(), {rows[0], columns[0], rows[1], columns[1]});
     s_.Reorder(order);
     s_.ComputeAt(reduction_, columns[0]);
     BuildSums(columns[0]);
-    Unroll(Spread(rows[1], columns[1], {}), extents_[1] % columns_ == 0 && n_dimension_ > m_dimension_);
+    UnrollOwnLoops(s_, Spread(rows[1], columns[1], {}), extents_[1] % columns_ == 0 && n_dimension_ > m_dimension_);
     BindTiles(s_, batch, rows[0], columns[0]);
     return handled_;
   }
@@ -126,38 +118,15 @@ class CudaWgmmaBuilder {
  private:
   // Pads rows, columns and k to whole tiles, where they are not.
   void Pad() {
-    std::vector<int64_t> multiples(num_iters_, 1);
-    const int iters[] = {product_.m, product_.n, product_.k};
-    const int64_t tiles[] = {rows_, columns_, kWgmmaTileRow};
+    const std::array<int64_t, 3> tiles = {rows_, columns_, kWgmmaTileRow};
     bool is_padded = false;
-    for (size_t i = 0; i < 3; ++i) {
-      multiples[static_cast<size_t>(iters[i])] = tiles[i];
-      is_padded |= extents_[i] % tiles[i] != 0;
-    }
-    if (!is_padded) return;
-    std::set<BlockName> before;
-    for (const BlockSite& block : s_.state().Blocks()) before.insert(block.block().name);
-    s_.PadEinsum(reduction_, multiples);
-    for (const BlockSite& block : s_.state().Blocks()) {
-      if (!before.contains(block.block().name)) pads_.insert(block.block().name);
-    }
+    for (size_t i = 0; i < 3; ++i) is_padded |= extents_[i] % tiles[i] != 0;
+    if (is_padded) pads_ = PadMmaProduct(s_, reduction_, product_, tiles);
   }
 
   // Below the loop over tiles: the start of the sums, the tiles of both factors, and the sums.
   void BuildSums(LoopRV tile) {
-    std::vector<LoopRV> batch;
-    LoopRV m, n, k;
-    for (const InnerLoop& entry : InnerLoops(s_, reduction_, tile)) {
-      if (entry.iter == product_.m) {
-        m = entry.loop;
-      } else if (entry.iter == product_.n) {
-        n = entry.loop;
-      } else if (entry.iter == product_.k) {
-        k = entry.loop;
-      } else {
-        batch.push_back(entry.loop);
-      }
-    }
+    const auto [batch, m, n, k] = MmaLoopsOf(s_, reduction_, tile, product_.m, product_.n, product_.k);
     const LoopRVs depth = s_.Split(k, {kRest, kWgmmaTileRow});
     std::vector<LoopRV> order = batch;
     order.insert(order.end(), {depth[0], depth[1], m, n});
@@ -168,7 +137,7 @@ class CudaWgmmaBuilder {
     const BlockRV start = s_.DecomposeReduction(reduction_, depth[0]);
     handled_.push_back(s_.Block(start).block().name);
     const HandleList<InnerLoop> around = InnerLoops(s_, start, tile);  // batches, then its own rows and columns
-    Unroll(Spread(around[batch.size()].loop, around[batch.size() + 1].loop, {}), true);
+    UnrollOwnLoops(s_, Spread(around[batch.size()].loop, around[batch.size() + 1].loop, {}), true);
     Spread(m, n, {depth[1]});
     s_.Annotate(depth[1], kGroupProduct, int64_t{1});
     s_.Annotate(depth[0], kPipelineStages, stages_);
@@ -189,15 +158,6 @@ class CudaWgmmaBuilder {
     s_.Bind(s_.Fuse({rows[0], rows[2], rows[4], columns[2]}), "threadIdx.x");
     return own;
   }
-  void Unroll(const std::vector<LoopRV>& own, bool vectorizes) {
-    for (size_t i = 0; i + 1 < own.size(); ++i) s_.Unroll(own[i]);
-    if (vectorizes) {
-      s_.Vectorize(own.back());
-    } else {
-      s_.Unroll(own.back());
-    }
-  }
-
   // Puts what a thread has into dimensions of its own of the sums, so that it is a box of them.
   void SpreadSums() {
     if (!s_.status().ok()) return;
@@ -261,8 +221,7 @@ class CudaWgmmaBuilder {
   BlockRV reduction_;
   std::vector<BlockName> handled_;
   MmaProduct product_;
-  std::vector<int64_t> extents_;  // of rows, columns, k
-  size_t num_iters_ = 0;
+  std::vector<int64_t> extents_;              // of rows, columns, k
   size_t m_dimension_ = 0, n_dimension_ = 0;  // of the result
   int64_t rows_ = 1, columns_ = 1, stages_ = 2;
   std::set<BlockName> pads_;
