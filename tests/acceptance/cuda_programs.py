@@ -391,6 +391,12 @@ def check_architectures(tools):
                    env=tools.environment, capture_output=True)
     program = tools.compile(model, "cuda:sm_80,sm_90,sm_90a")
     problems = 0
+    for architecture in ("sm_90", "sm_90a"):
+        ptx = subprocess.run([tools.bin_dir / "vm-compile", model, "--target", f"cuda:{architecture}", "--emit=ptx"],
+                             env=tools.environment, capture_output=True, text=True, check=True)
+        if ("wgmma.mma_async" in ptx.stdout) != (architecture == "sm_90a"):
+            problems += 1
+            print(f"{architecture}: wgmma is missing, or where no GPU has it")
     for architecture in ("90", "100"):
         done = subprocess.run([tools.standin / "vm-run", program, *inputs, "--device", "cuda:0", "--expect",
                                f"@{results}", "--atol", "1e-2"], capture_output=True, text=True,

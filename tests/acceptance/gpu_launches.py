@@ -104,6 +104,17 @@ def main():
         errors = [row.get("error") for row in module.play(launches)["launches"].values()]
         assert errors == [None, "its process stopped: -11", None, "cuLaunchKernel: fault", None, "module: refused", None,
                           "its process took more than 1 s: -9", None], errors
+        # One that crashes at its start is no missing one.
+        class Crashing:
+            def __init__(self):
+                os.kill(os.getpid(), signal.SIGSEGV)
+
+        module.Gpu = Crashing
+        try:
+            module.play(launches)
+            raise AssertionError("a driver that crashes is skipped")
+        except SystemExit as error:
+            assert "does not start: -11" in str(error), error
         # A GPU whose last approximate reciprocals differ by a unit, then by a thousand.
         for units, explained in ((1, True), (1000, False)):
             end = 4 * 512 * 8  # three inputs and the results, eight bytes each
