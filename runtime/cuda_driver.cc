@@ -32,10 +32,12 @@ Result<Ref<CudaDriver>> CudaDriver::Open(const char* path) {
     return Status(StatusCode::kNotFound,
                   {"cuda: the driver is one for ", driver->VersionText(), "; CUDA 11.2 or later is needed"});
   }
+  const char* missing = nullptr;
 #define INGOT_CUDA_CALL(member, symbol, parameters) \
-  if (driver->member == nullptr) return Status(StatusCode::kNotFound, {"cuda: the driver has no " #symbol});
+  if (driver->member == nullptr) missing = #symbol;
 #define INGOT_CUDA_LATER_CALL(member, symbol, parameters)
 #include "runtime/cuda_driver.def"
+  if (missing != nullptr) return Status(StatusCode::kNotFound, {"cuda: the driver has no ", missing});
   const CudaResult result = driver->Init(0);
   if (result != kCudaSuccess) return Status(StatusCode::kNotFound, {"cuda: no GPU: ", driver->Explain(result)});
   return opened;
