@@ -87,8 +87,8 @@ class CudaDevice final : public Device {
   Status Check(CudaResult result, const char* call);
   // The failure of a device whose context is lost; ok before.
   Status Usable();
-  // Names of kernels, for messages.
-  void AddKernel(CudaFunction kernel, std::string_view name);
+  // A launch has the arguments that the code takes, where the driver tells.
+  Status AddKernel(CudaFunction kernel, std::string_view name);
   // Kernels go: what waits is launched first, and no graph of theirs is kept.
   void RemoveKernels(const CurrentContext& current, std::span<const CudaFunction> kernels);
 
@@ -145,6 +145,7 @@ class CudaDevice final : public Device {
   struct Kernel {
     std::string name;
     int64_t allowed_shared = 0;  // bytes beside those of its own variables
+    int64_t num_arguments = -1;  // of 8 bytes each, that the code takes; unknown to drivers before CUDA 12.4
   };
   std::map<CudaFunction, Kernel> kernels_;
   Status failure_;  // of a flush that nobody was told of
@@ -177,7 +178,7 @@ class CudaImage final : public DeviceImage {
       return Status(StatusCode::kNotFound, {device_.id().ToString(), ": the image has no kernel \"", name, "\""});
     }
     INGOT_RETURN_IF_ERROR(device_.Check(result, "cuModuleGetFunction"));
-    device_.AddKernel(function, name);
+    INGOT_RETURN_IF_ERROR(device_.AddKernel(function, name));
     kernels_.push_back(function);
     return static_cast<void*>(function);
   }
@@ -482,8 +483,13 @@ Status CudaDevice::LaunchKernel(void* kernel, const LaunchConfig& config, std::s
   if (config.shared_bytes < 0 || config.shared_bytes > max_shared_bytes_) {
     return Refuse(function, {"a launch with ", config.shared_bytes, " bytes of shared memory, of ", max_shared_bytes_});
   }
+  Kernel& known = kernels_[function];
+  const auto num_arguments = static_cast<int64_t>(buffers.size() + ints.size());
+  if (num_arguments < known.num_arguments) {  // the driver would read beyond them
+    return Refuse(function, {"a launch with ", num_arguments, " arguments, of ", known.num_arguments});
+  }
   // The kernel may have variables in shared memory, too, with which any size would be more than is always allowed.
-  int64_t& allowed_shared = kernels_[function].allowed_shared;
+  int64_t& allowed_shared = known.allowed_shared;
   const bool is_default = stream.handle == nullptr;
   if (is_default && config.shared_bytes <= allowed_shared && !queue_.IsFull()) {
     queue_.Add(function, config, buffers, ints);
@@ -512,9 +518,23 @@ Status CudaDevice::Named(CudaFunction kernel, Status status) const {
   return std::move(status).WithContext({"kernel \"", name->second.name, "\""});
 }
 
-void CudaDevice::AddKernel(CudaFunction kernel, std::string_view name) {
+Status CudaDevice::AddKernel(CudaFunction kernel, std::string_view name) {
+  Kernel added{std::string(name)};
+  for (bool is_last = driver_->FuncGetParamInfo == nullptr; !is_last;) {
+    size_t offset = 0, size = 0;
+    const auto index = static_cast<size_t>(added.num_arguments + 1);
+    const CudaResult result = driver_->FuncGetParamInfo(kernel, index, &offset, &size);
+    is_last = result == kCudaInvalidValue;
+    if (!is_last) INGOT_RETURN_IF_ERROR(Check(result, "cuFuncGetParamInfo"));
+    if (!is_last && size != sizeof(int64_t)) {
+      return Status(StatusCode::kUnsupportedFile, {"cuda:", index_, ": argument ", static_cast<int64_t>(index),
+                                                   " of \"", name, "\" has ", static_cast<int64_t>(size), " bytes"});
+    }
+    ++added.num_arguments;
+  }
   std::lock_guard lock(launch_mutex_);
-  kernels_[kernel].name = name;
+  kernels_[kernel] = std::move(added);
+  return Status();
 }
 
 void CudaDevice::RemoveKernels(const CurrentContext& current, std::span<const CudaFunction> kernels) {

@@ -287,6 +287,25 @@ TEST_CASE("cuda: launches beyond the limits are refused by name") {
   device->Free(block, 64);
 }
 
+TEST_CASE("cuda: a launch with fewer arguments than the code takes is refused by name") {
+  const Ref<Device> device = CreateCudaDevice(0, CudaOptions()).value();
+  const Ref<DeviceImage> image = device->LoadImage(Bytes(kAdd)).value();
+  void* const kernel = image->FindKernel("add").value();
+  void* const block = device->Allocate(64).value();
+  void* const buffers[] = {block, block};
+  const int64_t ints[] = {8, 7};
+  const Status status = device->LaunchKernel(kernel, {{1, 1, 1}, {32, 1, 1}, 0}, buffers, ints, Stream());
+  CHECK(status.code() == StatusCode::kInvalidArgument);
+  CHECK(status.message() == "kernel \"add\": cuda:0: a launch with 4 arguments, of 5");
+  device->Free(block, 64);
+  if (DriverControl().Skips()) return;
+  std::string with_narrow_one = kAdd;
+  const std::string last = ".param .s64 first";
+  with_narrow_one.insert(with_narrow_one.find(last) + last.size(), ", .param .u32 more");
+  const Ref<DeviceImage> other = device->LoadImage(Bytes(with_narrow_one.c_str())).value();
+  CHECK(other->FindKernel("add").status().message() == "cuda:0: argument 5 of \"add\" has 4 bytes");
+}
+
 TEST_CASE("cuda: the bound of memory holds") {
   CudaOptions options;
   options.memory_limit_bytes = 1000;
