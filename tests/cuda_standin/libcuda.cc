@@ -7,30 +7,71 @@
 // Environment: INGOT_STANDIN_SM names the architecture (80 without), INGOT_STANDIN_DEVICES says how many GPUs there are
 // (1), INGOT_STANDIN_MEMORY how many bytes each has, INGOT_STANDIN_DRIVER the driver's version (12040: CUDA 12.4);
 // INGOT_STANDIN_QUIET=1 keeps the explanation of a fault off standard error.
-#include <algorithm>
-#include <chrono>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <deque>
-#include <functional>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <set>
-#include <string_view>
-#include <vector>
+#include "tests/cuda_standin/driver_state.h"
 
-#include "runtime/cuda_driver.h"
-#include "tests/cuda_standin/machine.h"
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+
 #include "tests/cuda_standin/standin_control.h"
 
 namespace ingot::ptx {
-namespace {
 
-constexpr CudaResult kNotInitialized = 3, kInvalidDevice = 101, kInvalidImage = 200, kInvalidContext = 201,
-                     kInvalidHandle = 400, kNotReady = 600, kIllegalAddress = 700, kOutOfResources = 701,
-                     kLaunchFailed = 719;
+Driver& TheDriver() {
+  static Driver driver;
+  return driver;
+}
+
+int64_t FromEnvironment(const char* name, int64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text != nullptr ? std::atoll(text) : otherwise;
+}
+
+CudaResult RunUntil(Gpu& d, int64_t number) {
+  while (!d.queue.empty() && d.queue.front().number <= number) {
+    const Gpu::Work work = std::move(d.queue.front());
+    d.queue.pop_front();
+    if (d.sticky != 0) continue;
+    d.sticky = work.run();
+  }
+  return d.sticky;
+}
+
+void Enqueue(Gpu& d, void* stream, std::function<CudaResult()> run) {
+  d.queue.push_back({d.next_work++, stream, std::move(run)});
+}
+
+CudaResult Fault(CudaResult error, const std::string& why) {
+  TheDriver().last_fault = why;
+  if (std::getenv("INGOT_STANDIN_QUIET") == nullptr) std::fprintf(stderr, "cuda stand-in: %s\n", why.c_str());
+  return error;
+}
+
+int DriverVersion() { return static_cast<int>(FromEnvironment("INGOT_STANDIN_DRIVER", 12040)); }
+
+bool IsStream(const Gpu& d, void* stream) { return stream == nullptr || d.streams.count(stream) != 0; }
+
+// The last work of a stream. The default stream waits for all streams, and they for it.
+static int64_t LastWork(const Gpu& d, void* stream) {
+  int64_t last = 0;
+  for (const Gpu::Work& work : d.queue) {
+    if (stream == nullptr || work.stream == stream || work.stream == nullptr) last = work.number;
+  }
+  return last;
+}
+
+void EnqueueRecord(Gpu& d, CudaStream stream, const std::shared_ptr<EventState>& state) {
+  if (state->has_time) {
+    Enqueue(d, stream, [state]() -> CudaResult {
+      state->time = std::chrono::steady_clock::now();
+      return kCudaSuccess;
+    });
+  }
+  state->recorded_at = LastWork(d, stream);
+}
+
+namespace {
 
 struct ErrorRow {
   CudaResult error;
@@ -56,146 +97,12 @@ constexpr ErrorRow kErrors[] = {
     {719, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
 };
 
-// What the opaque handles of the API point to.
-struct StreamState {};
-struct EventState {
-  bool has_time = false;
-  int64_t recorded_at = 0;  // work up to here has to be done
-  std::chrono::steady_clock::time_point time{};
-};
-struct FunctionState {
-  ModuleId module;
-  std::string name;
-  KernelFacts facts;
-  int64_t max_dynamic_shared = -1;
-};
-struct ModuleState {
-  ModuleId id;
-  std::map<std::string, std::unique_ptr<FunctionState>> functions;
-};
-struct PoolState {};
-// A launch with the values of its parameters, or, in a graph, the record of an event.
-struct LaunchState {
-  std::shared_ptr<EventState> event;  // null: a launch
-  const FunctionState* function = nullptr;
-  ptx::LaunchConfig config;
-  Arguments arguments;
-};
-struct GraphState {
-  std::deque<LaunchState> nodes;  // in the order of their dependencies
-};
-struct GraphExecState {
-  std::map<void*, LaunchState*> by_node;
-  std::deque<LaunchState> launches;
-};
-
-// One GPU, its primary context and what is in it.
-struct Gpu {
-  std::unique_ptr<Machine> machine;  // while the primary context is retained
-  int context_references = 0;
-  CudaResult sticky = 0;
-  std::map<void*, std::unique_ptr<StreamState>> streams;
-  std::map<void*, std::shared_ptr<EventState>> events;
-  std::map<void*, std::unique_ptr<ModuleState>> modules;
-  std::map<void*, std::unique_ptr<PoolState>> pools;
-  std::map<void*, std::unique_ptr<GraphState>> graphs;
-  std::map<void*, std::unique_ptr<GraphExecState>> graph_executables;
-  std::map<void*, size_t> pinned;
-  std::set<uint64_t> allocations;
-  // Queued work, in the order of the calls; number of the next one.
-  struct Work {
-    int64_t number;
-    void* stream;
-    std::function<CudaResult()> run;
-  };
-  std::deque<Work> queue;
-  int64_t next_work = 1;
-};
-constexpr int kMaxGpus = 4;
-
-struct Driver {
-  std::recursive_mutex mutex;
-  bool initialized = false;
-  Gpu gpus[kMaxGpus];
-  std::string last_fault;
-  // Injected faults.
-  int64_t calls = 0, fail_at = -1;
-  CudaResult fail_with = 0;
-  bool fail_on = false;  // all later calls, too
-};
-
-Driver& TheDriver() {
-  static Driver driver;
-  return driver;
-}
-thread_local std::vector<Gpu*> contexts_pushed;
-
-int64_t FromEnvironment(const char* name, int64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text != nullptr ? std::atoll(text) : otherwise;
-}
 int NumGpus() {
   return static_cast<int>(std::clamp<int64_t>(FromEnvironment("INGOT_STANDIN_DEVICES", 1), 0, kMaxGpus));
 }
-int DriverVersion() { return static_cast<int>(FromEnvironment("INGOT_STANDIN_DRIVER", 12040)); }
 int64_t MemoryBytes() { return FromEnvironment("INGOT_STANDIN_MEMORY", MachineOptions().memory_bytes); }
 // Null: there is no such device.
 Gpu* FindGpu(CudaOrdinal device) { return device >= 0 && device < NumGpus() ? &TheDriver().gpus[device] : nullptr; }
-
-// Runs queued work up to a number.
-CudaResult RunUntil(Gpu& d, int64_t number) {
-  while (!d.queue.empty() && d.queue.front().number <= number) {
-    const Gpu::Work work = std::move(d.queue.front());
-    d.queue.pop_front();
-    if (d.sticky != 0) continue;
-    d.sticky = work.run();
-  }
-  return d.sticky;
-}
-void Enqueue(Gpu& d, void* stream, std::function<CudaResult()> run) {
-  d.queue.push_back({d.next_work++, stream, std::move(run)});
-}
-
-CudaResult Fault(CudaResult error, const std::string& why) {
-  TheDriver().last_fault = why;
-  if (std::getenv("INGOT_STANDIN_QUIET") == nullptr) std::fprintf(stderr, "cuda stand-in: %s\n", why.c_str());
-  return error;
-}
-
-// Every entry point: one at a time, an injected fault first, then the sticky error. The body gets the GPU of the current
-// context, or the first one where there is none.
-template <typename Body>
-CudaResult Enter(Body body, bool needs_context = true, bool runs_when_lost = false, bool needs_init = true) {
-  Driver& driver = TheDriver();
-  std::lock_guard lock(driver.mutex);
-  Gpu& d = contexts_pushed.empty() ? driver.gpus[0] : *contexts_pushed.back();
-  ++driver.calls;
-  if (driver.fail_at > 0 && (driver.calls == driver.fail_at || (driver.fail_on && driver.calls > driver.fail_at))) {
-    const CudaResult error = driver.fail_with;
-    const bool loses_context = error >= kIllegalAddress && error <= kLaunchFailed && error != kOutOfResources;
-    if (loses_context && d.machine != nullptr) d.sticky = error;
-    // What releases something does so, and tells of an earlier failure.
-    if (!runs_when_lost) return error;
-    static_cast<void>(body(d));
-    return error;
-  }
-  if (needs_init && !driver.initialized) return kNotInitialized;
-  if (d.sticky != 0 && !runs_when_lost) return d.sticky;
-  if (needs_context && (d.machine == nullptr || contexts_pushed.empty())) return kInvalidContext;
-  const CudaResult result = body(d);
-  return d.sticky != 0 ? d.sticky : result;
-}
-
-bool IsStream(const Gpu& d, void* stream) { return stream == nullptr || d.streams.count(stream) != 0; }
-
-// The last work of a stream. The default stream waits for all streams, and they for it.
-int64_t LastWork(const Gpu& d, void* stream) {
-  int64_t last = 0;
-  for (const Gpu::Work& work : d.queue) {
-    if (stream == nullptr || work.stream == stream || work.stream == nullptr) last = work.number;
-  }
-  return last;
-}
 
 bool InPinned(const Gpu& d, const void* host, size_t size) {
   const auto address = reinterpret_cast<uintptr_t>(host);
@@ -259,22 +166,11 @@ int AttributeOf(const ArchitectureLimits& limits, int attribute) {
   }
 }
 
-FunctionState* AsFunction(const Gpu& d, void* function) {
-  for (const auto& [handle, module] : d.modules) {
-    for (const auto& [name, state] : module->functions) {
-      if (state.get() == function) return state.get();
-    }
-  }
-  return nullptr;
-}
-
 }  // namespace
 }  // namespace ingot::ptx
 
 using namespace ingot;       // NOLINT: the entry points are C
 using namespace ingot::ptx;  // NOLINT
-
-#define INGOT_ENTRY extern "C" __attribute__((visibility("default"))) CudaResult
 
 INGOT_ENTRY cuInit(unsigned flags) {
   const auto initialize = [&](Gpu&) -> CudaResult {
@@ -418,15 +314,6 @@ INGOT_ENTRY cuStreamSynchronize(CudaStream stream) {
       [&](Gpu& d) -> CudaResult { return IsStream(d, stream) ? RunUntil(d, LastWork(d, stream)) : kInvalidHandle; });
 }
 // The event may be destroyed before.
-static void EnqueueRecord(Gpu& d, CudaStream stream, const std::shared_ptr<EventState>& state) {
-  if (state->has_time) {
-    Enqueue(d, stream, [state]() -> CudaResult {
-      state->time = std::chrono::steady_clock::now();
-      return kCudaSuccess;
-    });
-  }
-  state->recorded_at = LastWork(d, stream);
-}
 INGOT_ENTRY cuEventCreate(CudaEvent* event, unsigned flags) {
   return Enter([&](Gpu& d) -> CudaResult {
     auto state = std::make_shared<EventState>();
@@ -550,254 +437,6 @@ INGOT_ENTRY cuMemcpyDtoDAsync_v2(CudaPointer to, CudaPointer from, size_t size_b
   });
 }
 
-// ---- modules and launches
-INGOT_ENTRY cuModuleLoadDataEx(CudaModule* module, const void* image, unsigned num_options, int* options,
-                               void** values) {
-  return Enter([&](Gpu& d) -> CudaResult {
-    // Machine code is for GPUs; a cubin of tests has PTX behind its name.
-    const auto* text = static_cast<const char*>(image);
-    const std::string_view cubin =
-        "\x7f"
-        "ELF stand-in ";
-    if (std::strncmp(text, cubin.data(), cubin.size()) == 0) {
-      text += cubin.size();
-    } else if (std::strncmp(text, cubin.data(), 4) == 0) {
-      return std::strstr(text + 4, " later ") != nullptr ? kInvalidImage : kCudaNoBinaryForGpu;
-    }
-    const char* const version = std::strstr(text, ".version ");
-    if (version == nullptr) return kInvalidImage;  // no PTX
-    int major = 0, minor = 0;
-    std::sscanf(version, ".version %d.%d", &major, &minor);
-    // PTX 7.x came with CUDA 11.x, and PTX 8.x with CUDA 12.x.
-    if (1000 * (major + 4) + 10 * minor > DriverVersion()) return kCudaUnsupportedPtxVersion;
-    const Result<ModuleId> loaded = d.machine->LoadModule(text);
-    if (!loaded.ok()) {
-      char* log = nullptr;
-      size_t size = 0;
-      for (unsigned k = 0; k < num_options; ++k) {
-        if (options[k] == kCudaJitErrorLog) log = static_cast<char*>(values[k]);
-        if (options[k] == kCudaJitErrorLogBytes) size = reinterpret_cast<size_t>(values[k]);
-      }
-      if (log != nullptr && size > 0) std::snprintf(log, size, "%s", loaded.status().message().c_str());
-      switch (loaded.status().code()) {
-        case StatusCode::kUnsupportedFile:
-          return kCudaNoBinaryForGpu;
-        case StatusCode::kOutOfMemory:
-          return kCudaOutOfMemory;
-        default:
-          return kCudaInvalidPtx;
-      }
-    }
-    auto state = std::make_unique<ModuleState>();
-    state->id = *loaded;
-    void* handle = state.get();
-    d.modules.emplace(handle, std::move(state));
-    *module = static_cast<CudaModule>(handle);
-    return kCudaSuccess;
-  });
-}
-INGOT_ENTRY cuModuleUnload(CudaModule module) {
-  return Enter(
-      [&](Gpu& d) -> CudaResult {
-        const auto found = d.modules.find(module);
-        if (found == d.modules.end()) return kInvalidHandle;
-        static_cast<void>(RunUntil(d, d.next_work));
-        static_cast<void>(d.machine->UnloadModule(found->second->id));
-        d.modules.erase(found);
-        return kCudaSuccess;
-      },
-      true, true);
-}
-INGOT_ENTRY cuModuleGetFunction(CudaFunction* function, CudaModule module, const char* name) {
-  return Enter([&](Gpu& d) -> CudaResult {
-    const auto found = d.modules.find(module);
-    if (found == d.modules.end()) return kInvalidHandle;
-    std::unique_ptr<FunctionState>& state = found->second->functions[name];
-    if (state == nullptr) {
-      const Result<KernelFacts> facts = d.machine->Facts(found->second->id, name);
-      if (!facts.ok()) {
-        found->second->functions.erase(name);
-        return kCudaNotFound;
-      }
-      state = std::make_unique<FunctionState>(FunctionState{found->second->id, name, *facts});
-    }
-    *function = reinterpret_cast<CudaFunction>(state.get());
-    return kCudaSuccess;
-  });
-}
-INGOT_ENTRY cuFuncGetAttribute(int* value, int attribute, CudaFunction function) {
-  return Enter([&](Gpu& d) -> CudaResult {
-    const FunctionState* state = AsFunction(d, function);
-    if (state == nullptr) return kInvalidHandle;
-    switch (attribute) {
-      case 0:
-        return *value = static_cast<int>(state->facts.max_threads), kCudaSuccess;
-      case 1:
-        return *value = static_cast<int>(state->facts.static_shared_bytes), kCudaSuccess;
-      case 3:
-        return *value = static_cast<int>(state->facts.local_bytes), kCudaSuccess;
-      case kCudaFuncMaxDynamicShared:
-        return *value = static_cast<int>(state->max_dynamic_shared), kCudaSuccess;
-      default:
-        return kCudaInvalidValue;
-    }
-  });
-}
-INGOT_ENTRY cuFuncGetParamInfo(CudaFunction function, size_t index, size_t* offset, size_t* size_bytes) {
-  return Enter([&](Gpu& d) -> CudaResult {
-    const FunctionState* state = AsFunction(d, function);
-    if (state == nullptr) return kInvalidHandle;
-    const std::vector<int64_t>& sizes = state->facts.param_sizes;
-    if (index >= sizes.size()) return kCudaInvalidValue;
-    size_t at = 0;
-    for (size_t k = 0; k <= index; ++k) {
-      const auto size = static_cast<size_t>(sizes[k]);
-      *offset = at = (at + size - 1) / size * size;  // each is aligned to its size
-      at += * size_bytes = size;
-    }
-    return kCudaSuccess;
-  });
-}
-INGOT_ENTRY cuFuncSetAttribute(CudaFunction function, int attribute, int value) {
-  return Enter([&](Gpu& d) -> CudaResult {
-    FunctionState* state = AsFunction(d, function);
-    if (state == nullptr) return kInvalidHandle;
-    if (attribute != kCudaFuncMaxDynamicShared || value < 0 || value > d.machine->limits().shared_bytes_optin)
-      return kCudaInvalidValue;
-    state->max_dynamic_shared = value;
-    return kCudaSuccess;
-  });
-}
-// A launch as it is asked for; its parameters' values are those of now.
-static CudaResult TakeLaunch(const Gpu& d, const CudaKernelNode& node, LaunchState& launch) {
-  const FunctionState* state = AsFunction(d, node.function);
-  if (state == nullptr) return kInvalidHandle;
-  if (node.extra != nullptr || node.grid_x == 0 || node.grid_y == 0 || node.grid_z == 0) return kCudaInvalidValue;
-  if (int64_t{node.block_x} * node.block_y * node.block_z > state->facts.max_threads) return kOutOfResources;
-  launch.function = state;
-  launch.config = {
-      {node.grid_x, node.grid_y, node.grid_z}, {node.block_x, node.block_y, node.block_z}, node.shared_bytes};
-  launch.arguments = {};
-  for (size_t k = 0; k < state->facts.param_sizes.size(); ++k)
-    launch.arguments.AddBytes(node.parameters[k], state->facts.param_sizes[k]);
-  return kCudaSuccess;
-}
-static void EnqueueLaunch(Gpu& d, CudaStream stream, const LaunchState& launch) {
-  Enqueue(d, stream,
-          [&d, config = launch.config, arguments = launch.arguments, module = launch.function->module,
-           name = launch.function->name, shared = launch.function->max_dynamic_shared]() -> CudaResult {
-            const Result<LaunchCounts> counts = d.machine->Launch(module, name, config, arguments, shared);
-            if (counts.ok()) return kCudaSuccess;
-            const auto says = [&](const char* text) {
-              return counts.status().message().find(text) != std::string::npos;
-            };
-            const bool address = says("out of bounds") || says("no address") || says(" is null");
-            return Fault(address ? kIllegalAddress : kLaunchFailed, counts.status().message());
-          });
-}
-INGOT_ENTRY cuLaunchKernel(CudaFunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                           unsigned block_y, unsigned block_z, unsigned shared_bytes, CudaStream stream,
-                           void** parameters, void** extra) {
-  return Enter([&](Gpu& d) -> CudaResult {
-    if (!IsStream(d, stream)) return kInvalidHandle;
-    LaunchState launch;
-    const CudaKernelNode node{function, grid_x,  grid_y,       grid_z,     block_x,
-                              block_y,  block_z, shared_bytes, parameters, extra};
-    const CudaResult taken = TakeLaunch(d, node, launch);
-    if (taken == kCudaSuccess) EnqueueLaunch(d, stream, launch);
-    return taken;
-  });
-}
-
-// ---- graphs, of launches each of which depends on the one before
-
-INGOT_ENTRY cuGraphCreate(CudaGraph* graph, unsigned flags) {
-  return Enter([&](Gpu& d) -> CudaResult {
-    if (flags != 0) return kCudaInvalidValue;
-    auto state = std::make_unique<GraphState>();
-    *graph = reinterpret_cast<CudaGraph>(state.get());
-    d.graphs[*graph] = std::move(state);
-    return kCudaSuccess;
-  });
-}
-INGOT_ENTRY cuGraphDestroy(CudaGraph graph) {
-  return Enter([&](Gpu& d) { return d.graphs.erase(graph) != 0 ? kCudaSuccess : kInvalidHandle; }, true, true);
-}
-// What hangs on the node before alone; no other ones are executed here.
-static bool IsChain(const std::deque<LaunchState>& nodes, const CudaGraphNode* before, size_t num_before) {
-  if (nodes.empty()) return num_before == 0;
-  return num_before == 1 && before[0] == reinterpret_cast<CudaGraphNode>(const_cast<LaunchState*>(&nodes.back()));
-}
-INGOT_ENTRY cuGraphAddKernelNode(CudaGraphNode* node, CudaGraph graph, const CudaGraphNode* before, size_t num_before,
-                                 const CudaKernelNode* launch) {
-  return Enter([&](Gpu& d) -> CudaResult {
-    const auto found = d.graphs.find(graph);
-    if (found == d.graphs.end()) return kInvalidHandle;
-    std::deque<LaunchState>& nodes = found->second->nodes;
-    if (!IsChain(nodes, before, num_before)) return kCudaInvalidValue;
-    LaunchState state;
-    const CudaResult taken = TakeLaunch(d, *launch, state);
-    if (taken != kCudaSuccess) return taken;
-    *node = reinterpret_cast<CudaGraphNode>(&nodes.emplace_back(std::move(state)));
-    return kCudaSuccess;
-  });
-}
-INGOT_ENTRY cuGraphAddEventRecordNode(CudaGraphNode* node, CudaGraph graph, const CudaGraphNode* before,
-                                      size_t num_before, CudaEvent event) {
-  return Enter([&](Gpu& d) -> CudaResult {
-    const auto found = d.graphs.find(graph);
-    const auto recorded = d.events.find(event);
-    if (found == d.graphs.end() || recorded == d.events.end()) return kInvalidHandle;
-    std::deque<LaunchState>& nodes = found->second->nodes;
-    if (!IsChain(nodes, before, num_before)) return kCudaInvalidValue;
-    LaunchState& state = nodes.emplace_back();
-    state.event = recorded->second;
-    *node = reinterpret_cast<CudaGraphNode>(&state);
-    return kCudaSuccess;
-  });
-}
-INGOT_ENTRY cuGraphInstantiateWithFlags(CudaGraphExec* executable, CudaGraph graph, unsigned long long flags) {
-  return Enter([&](Gpu& d) -> CudaResult {
-    const auto found = d.graphs.find(graph);
-    if (found == d.graphs.end()) return kInvalidHandle;
-    if (flags != 0) return kCudaInvalidValue;
-    auto state = std::make_unique<GraphExecState>();
-    for (LaunchState& node : found->second->nodes) state->by_node[&node] = &state->launches.emplace_back(node);
-    *executable = reinterpret_cast<CudaGraphExec>(state.get());
-    d.graph_executables[*executable] = std::move(state);
-    return kCudaSuccess;
-  });
-}
-INGOT_ENTRY cuGraphExecDestroy(CudaGraphExec executable) {
-  return Enter([&](Gpu& d) { return d.graph_executables.erase(executable) != 0 ? kCudaSuccess : kInvalidHandle; }, true,
-               true);
-}
-INGOT_ENTRY cuGraphExecKernelNodeSetParams(CudaGraphExec executable, CudaGraphNode node, const CudaKernelNode* launch) {
-  return Enter([&](Gpu& d) -> CudaResult {
-    const auto found = d.graph_executables.find(executable);
-    if (found == d.graph_executables.end()) return kInvalidHandle;
-    const auto of_node = found->second->by_node.find(node);
-    if (of_node == found->second->by_node.end()) return kInvalidHandle;
-    if (launch->function != reinterpret_cast<const CudaFunctionObject*>(of_node->second->function))
-      return kCudaInvalidValue;
-    return TakeLaunch(d, *launch, *of_node->second);
-  });
-}
-INGOT_ENTRY cuGraphLaunch(CudaGraphExec executable, CudaStream stream) {
-  return Enter([&](Gpu& d) -> CudaResult {
-    const auto found = d.graph_executables.find(executable);
-    if (found == d.graph_executables.end() || !IsStream(d, stream)) return kInvalidHandle;
-    for (const LaunchState& launch : found->second->launches) {
-      if (launch.event != nullptr) {
-        EnqueueRecord(d, stream, launch.event);
-      } else {
-        EnqueueLaunch(d, stream, launch);
-      }
-    }
-    return kCudaSuccess;
-  });
-}
-
 #define INGOT_CONTROL extern "C" __attribute__((visibility("default")))
 
 INGOT_CONTROL void standin_fail_call(int64_t call, int error, int for_ever) {
@@ -822,6 +461,9 @@ INGOT_CONTROL int64_t standin_live_objects() {
 }
 
 // The entry points by name, as newer programs look them up.
+#define INGOT_CUDA_CALL(member, symbol, parameters) INGOT_ENTRY symbol parameters;
+#define INGOT_CUDA_LATER_CALL INGOT_CUDA_CALL
+#include "runtime/cuda_driver.def"
 INGOT_ENTRY cuGetProcAddress_v2(const char* symbol, void** pointer, int, uint64_t, int* status) {
   struct Entry {
     const char* name;
