@@ -1,10 +1,13 @@
 // A walk over the expression that emits the steps of DimCode. DimCode divides with rounding down only, so the
 // truncating division of PrimExpr needs operands that are known not to be negative; a small sign analysis decides that.
+// Simplification multiplies products of dims out, which doubles the steps with each: what is too long for that is factored.
 #include "compiler/codegen/dim_code_lowering.h"
 
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "compiler/arith/factor.h"
 
 namespace ingot::codegen {
 namespace {
@@ -51,10 +54,11 @@ class Lowering {
  public:
   explicit Lowering(std::span<const ir::PrimVar> slots) : slots_(slots) {}
 
+  bool is_too_long() const { return steps_.size() > DimCode::kMaxSteps; }
+
+  // Stops where it is too long.
   Status Lower(const ir::PrimExpr& expr) {
-    if (steps_.size() > DimCode::kMaxSteps) {
-      return Unsupported("a shape expression needs more than " + std::to_string(DimCode::kMaxSteps) + " steps");
-    }
+    if (is_too_long()) return Status();
     switch (expr->kind) {
       case ir::PrimKind::kIntImm:
         Push(DimOp::kConst, *ir::AsConstInt(expr));
@@ -111,9 +115,8 @@ class Lowering {
   }
 
   Result<DimCode> Finish() && {
-    if (steps_.size() > DimCode::kMaxSteps) {
-      return Unsupported("a shape expression needs " + std::to_string(steps_.size()) + " steps; at most " +
-                         std::to_string(DimCode::kMaxSteps) + " are possible");
+    if (is_too_long()) {
+      return Unsupported("a shape expression needs more than " + std::to_string(DimCode::kMaxSteps) + " steps");
     }
     return DimCode::FromSteps(std::move(steps_), static_cast<int64_t>(slots_.size()));
   }
@@ -188,7 +191,10 @@ class Lowering {
 Result<DimCode> LowerToDimCode(const ir::PrimExpr& expr, std::span<const ir::PrimVar> slots) {
   Lowering lowering(slots);
   INGOT_RETURN_IF_ERROR(lowering.Lower(expr));
-  return std::move(lowering).Finish();
+  if (!lowering.is_too_long()) return std::move(lowering).Finish();
+  Lowering factored(slots);
+  INGOT_RETURN_IF_ERROR(factored.Lower(arith::FactorSums(expr)));
+  return std::move(factored).Finish();
 }
 
 }  // namespace ingot::codegen

@@ -197,14 +197,14 @@ class TileScan {
     const PrimExpr products = units_ * steps_ * Int64(3 * s_.depth * lanes_);
     const PrimExpr wanted = ir::Max(ir::Min(ir::FloorDiv(products, Int64(kTaskProducts)), units_), Int64(1));
     const PrimExpr per_task = SimplifyDim(ir::FloorDiv(units_ + wanted - 1, wanted));
-    const PrimExpr tasks = SimplifyDim(ir::FloorDiv(units_ + per_task - 1, ir::Max(per_task, Int64(1))));
+    const PrimExpr tasks = SimplifyDim(wanted);  // some may have no units: how many do is a long formula
     Stmt scan;
-    if (ir::IsConstInt(tasks, 0) || ir::IsConstInt(tasks, 1)) {
+    if (ir::IsConstInt(tasks, 1)) {
       scan = LoopOfKind("unit", units_, ForKind::kSerial, [&](const PrimExpr& unit) { return Unit(unit); });
     } else {
       scan = LoopOfKind("task", tasks, ForKind::kParallel, [&](const PrimExpr& task) {
         const PrimExpr begin = task * per_task;
-        return LoopOfKind("unit", ir::Min(per_task, units_ - begin), ForKind::kSerial,
+        return LoopOfKind("unit", ir::Max(ir::Min(per_task, units_ - begin), Int64(0)), ForKind::kSerial,
                           [&](const PrimExpr& unit) { return Unit(begin + unit); });
       });
     }

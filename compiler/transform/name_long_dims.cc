@@ -4,8 +4,11 @@
 //           which the parameter's shape binds, and so are the extents that were this formula. Callers compute its value
 //           from their argument's type, in as many formulas as it takes. So is a dim with a choice, as a broadcast of unknown
 //           lengths has it: no rule learns anything from it, and every size that it is part of is long. It is a symbol
-//           wherever it stands.
+//           wherever it stands. For CUDA, where a launch may have a thread for each element, the longest dims of a parameter
+//           are symbols until the formula of its number of elements leaves a quarter of the steps to what the launch adds.
 //   Last, because fusion compares the formulas.
+#include <algorithm>
+#include <numeric>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -22,19 +25,20 @@ namespace {
 using ir::Buffer;
 using ir::PrimExpr;
 
-// Whether the formula has more nodes than this. Each takes a step, or a few.
-bool IsLongDim(const PrimExpr& dim) {
-  constexpr int kMostNodes = DimCode::kMaxSteps / 2;
+// The number of the formula's nodes, up to one more than all steps. Each takes a step, or a few.
+int NumNodes(const PrimExpr& dim) {
   struct Counter : ir::PrimVisitor {
     void VisitPrim(const PrimExpr& expr) override {
-      if (++count <= kMostNodes) ir::PrimVisitor::VisitPrim(expr);
+      if (++count <= DimCode::kMaxSteps) ir::PrimVisitor::VisitPrim(expr);
     }
     int count = 0;
   };
   Counter counter;
   counter.VisitPrim(dim);
-  return counter.count > kMostNodes;
+  return counter.count;
 }
+
+bool IsLongDim(const PrimExpr& dim) { return NumNodes(dim) > DimCode::kMaxSteps / 2; }
 
 // Whether a choice is part of the formula.
 bool HasChoice(const PrimExpr& dim) {
@@ -59,6 +63,20 @@ class DimNamer : public ir::StmtMutator {
     const ir::PrimVar symbol = ir::MakePrimVar("dim" + std::to_string(num_symbols_++), dim->dtype);
     symbols_.emplace(ir::IdentityHash(dim), std::pair(dim, symbol));
     has_choices_ |= HasChoice(dim);
+  }
+  // Names the longest dims until the formula of their product has at most so many nodes.
+  void NameLongest(std::vector<PrimExpr> dims, int most) {
+    for (PrimExpr& dim : dims) dim = SymbolOr(dim);
+    const auto total = [&] {
+      return std::accumulate(dims.begin(), dims.end(), 0,
+                             [](int sum, const PrimExpr& dim) { return sum + 1 + NumNodes(dim); });
+    };
+    while (total() > most) {
+      PrimExpr& longest = *std::ranges::max_element(dims, {}, NumNodes);
+      if (NumNodes(longest) == 1) return;
+      Name(longest);
+      longest = SymbolOr(longest);
+    }
   }
   bool empty() const { return symbols_.empty(); }
 
@@ -105,7 +123,7 @@ class DimNamer : public ir::StmtMutator {
 
  private:
   PrimExpr SymbolOr(const PrimExpr& extent) const {
-    if (!HasChoice(extent) && !IsLongDim(extent)) return extent;
+    if (symbols_.empty()) return extent;
     const auto [begin, end] = symbols_.equal_range(ir::IdentityHash(extent));
     for (auto it = begin; it != end; ++it) {
       if (ir::StructuralEqual(it->second.first, extent)) return it->second.second;
@@ -121,7 +139,8 @@ class DimNamer : public ir::StmtMutator {
 
 }  // namespace
 
-Result<ir::IRModule> NameLongDims(ir::IRModule module, PassContext&) {
+Result<ir::IRModule> NameLongDims(ir::IRModule module, PassContext& context) {
+  const bool is_cuda = context.options.target.kind == Target::Kind::kCuda;
   for (const ir::IRModule::Entry& entry : std::vector(module.functions().begin(), module.functions().end())) {
     const ir::PrimFunc function = module.FindPrimFunc(entry.var->name);
     if (function == nullptr) continue;
@@ -131,6 +150,7 @@ Result<ir::IRModule> NameLongDims(ir::IRModule module, PassContext&) {
       for (const PrimExpr& dim : param.buffer->shape) {
         if (HasChoice(dim) || IsLongDim(dim)) namer.Name(dim);
       }
+      if (is_cuda) namer.NameLongest(param.buffer->shape, DimCode::kMaxSteps * 3 / 4);
     }
     if (namer.empty()) continue;
     ir::PrimFuncNode copy = *function;

@@ -2,7 +2,7 @@
 parts, clamped bounds, automatic padding, rounding modes, reductions over nothing, NaN and infinities, sizes 0 and 1,
 dims with and without symbols, several opsets.
 
-usage: operator_corners.py BIN_DIR [--seed N] [--count N] [--only Op,Op] [--short] [--show]
+usage: operator_corners.py BIN_DIR [--seed N] [--count N] [--only Op,Op] [--short] [--show] [--standin DIR]
 Exits 77 without onnx and onnxruntime.
 
 One generator per operator draws its inputs and attributes from a seed; every draw is a model of one node. What ONNX
@@ -14,6 +14,7 @@ when something is wrong with them.
 
 Random choices come from one seed (--seed); a failure prints the case as it is needed to see it again with --only."""
 import argparse
+import os
 import pathlib
 import random
 import re
@@ -185,8 +186,14 @@ def difference(case, want, got):
 
 # ---- our side
 class Tools:
-    def __init__(self, bin_dir, folder):
+    """standin: a folder with a vm-run for the device cuda and the driver that is loaded in place of a GPU's."""
+
+    def __init__(self, bin_dir, folder, standin=None):
         self.bin, self.folder = bin_dir, pathlib.Path(folder)
+        self.target, self.run_dir, self.environment = "cpu:x86-64-v3", bin_dir, None
+        if standin:
+            self.target, self.run_dir = "cuda:sm_80", standin.resolve()
+            self.environment = {**os.environ, "LD_LIBRARY_PATH": str(self.run_dir), "INGOT_STANDIN_QUIET": "1"}
 
     def run(self, cases, opset):
         """(outputs per case, "") or (None, what went wrong)"""
@@ -195,10 +202,10 @@ class Tools:
         executable, inputs, outputs = (self.folder / name for name in ("model.ingot", "in.npz", "out.npz"))
         outputs.unlink(missing_ok=True)
         np.savez(inputs, **{k: v for n, case in enumerate(cases) for k, v in case.feeds(f"c{n}").items()})
-        for command in ([self.bin / "vm-compile", "--target", "cpu:x86-64-v3", path, "-o", executable],
-                        [self.bin / "vm-run", executable, inputs, "--output", f"@{outputs}"]):
+        for command in ([self.bin / "vm-compile", "--target", self.target, path, "-o", executable],
+                        [self.run_dir / "vm-run", executable, inputs, "--output", f"@{outputs}"]):
             try:
-                done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+                done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=self.environment)
             except subprocess.TimeoutExpired:
                 return None, f"{command[0].name}: more than 60 s"
             if done.returncode:
@@ -1339,13 +1346,14 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--short", action="store_true", help="12 draws per operator")
     parser.add_argument("--show", action="store_true", help="also what is refused")
+    parser.add_argument("--standin", type=pathlib.Path, help="kernels for CUDA, on the GPU of this folder that is not there")
     options = parser.parse_args()
     count = 12 if options.short else options.count
     names = [n for n in options.only.split(",") if n] or sorted(GENERATORS)
     totals = {"same": 0, "illegal": 0, "refused": 0, "wrong": 0}
     failures, refusals = [], {}
     with tempfile.TemporaryDirectory() as folder:
-        tools = Tools(options.bin_dir.resolve(), folder)
+        tools = Tools(options.bin_dir.resolve(), folder, options.standin)
         if not options.only:
             failures += check_slices(tools)
             for case, is_legal in findings():

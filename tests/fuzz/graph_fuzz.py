@@ -2,7 +2,7 @@
 with ONNX Runtime node by node.
 
 usage: graph_fuzz.py BIN_DIR [--seed S] [--count N] [--resume FILE] [--jobs N] [--target SPEC] [--keep DIR]
-                     [--only OP,OP] [--without OP,OP] [--nodes N] [--no-minimise] [--strict-math]
+                     [--only OP,OP] [--without OP,OP] [--nodes N] [--no-minimise] [--strict-math] [--standin DIR]
        graph_fuzz.py BIN_DIR --coverage           does every operator that vm-compile lists have a generator, and does
                                                   the importer know the attributes of each?
        graph_fuzz.py BIN_DIR --definitions        do definitions.py and ONNX Runtime agree where nothing is disputed?
@@ -12,6 +12,8 @@ usage: graph_fuzz.py BIN_DIR [--seed S] [--count N] [--resume FILE] [--jobs N] [
 --seed S      the first graph's seed; graph i has seed S + i. Left out: from the hash of the commit; printed.
 --resume FILE keeps the number of graphs that are done and their counts there, and goes on from it
 --keep DIR    where failing cases go: SEED/model.onnx, SEED/inputs.K.safetensors, SEED/what.txt; SEED/small minimised
+--standin DIR kernels are for CUDA and run on the GPU that is not there, which vm-run finds in this folder
+              (tests/cuda_standin)
 --only        operators, each of which some generator of every graph makes
 
 Half of the graphs have NaN and infinities among their inputs. What a failure is: running.py; how far results may
@@ -135,7 +137,7 @@ def fuzz_here(seed):
             return seed, "generator", traceback.format_exc(), [], []
         names = [node.op_type for node in graph.nodes]
         strict = ["--strict-math"] if options.strict_math or graph.wild and options.has_strict_math else []
-        runner = Runner(options.bin_dir, directory, options.target, strict)
+        runner = Runner(options.bin_dir, directory, options.target, strict, options.standin)
         state, detail = runner.attempt(case)
         if state == "ok":
             return seed, state, detail, names, []
@@ -302,7 +304,8 @@ def replay(options, case=None):
             graph, outputs = graph_of(options.replay, options)
             case, strict = graph.case(outputs), strict or graph.wild and options.has_strict_math
             print(without_numbers(onnx.printer.to_text(case.model)))
-        runner = Runner(options.bin_dir, directory, options.target, ["--strict-math"] if strict else [])
+        strict = ["--strict-math"] if strict else []
+        runner = Runner(options.bin_dir, directory, options.target, strict, options.standin)
         state, detail = runner.attempt(case)
         print(f"{state}: {detail}")
         if state == "ok" or options.no_minimise:
@@ -323,7 +326,8 @@ def main():
     parser.add_argument("--count", type=int, default=MANY if os.environ.get("INGOT_LONG_TESTS") else 500)
     parser.add_argument("--resume", type=pathlib.Path)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--target", default="cpu:x86-64-v3")
+    parser.add_argument("--target")
+    parser.add_argument("--standin", type=pathlib.Path)
     parser.add_argument("--keep", type=pathlib.Path)
     parser.add_argument("--only", type=lambda text: text.split(","), default=[])
     parser.add_argument("--without", type=lambda text: text.split(","), default=[])
@@ -336,6 +340,7 @@ def main():
     parser.add_argument("--replay", type=int)
     options = OPTIONS = parser.parse_args()
     options.bin_dir = options.bin_dir.resolve()
+    options.target = options.target or ("cuda:sm_80" if options.standin else "cpu:x86-64-v3")
     options.operators = operators.chosen(options.only, options.without)
     help_text = subprocess.run([options.bin_dir / "vm-compile", "--help"], capture_output=True, text=True).stdout
     options.has_strict_math = "--strict-math" in help_text

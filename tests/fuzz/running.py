@@ -3,6 +3,7 @@
 States: ok; refused (vm-compile says that the model uses something unsupported); crash (a signal, or an exit code that
 is none of the documented ones); error (a documented error code for a legal model); hang (more than 60 s); wrong (a
 result further from the oracle's than its error bound). Everything but ok is a failure."""
+import os
 import pathlib
 import re
 import subprocess
@@ -18,20 +19,26 @@ UNSUPPORTED = 8
 
 
 class Runner:
-    def __init__(self, bin_dir, directory, target="cpu:x86-64-v3", options=()):
+    """standin: a folder with a vm-run for the device cuda, and the driver that is loaded in place of a GPU's."""
+
+    def __init__(self, bin_dir, directory, target="cpu:x86-64-v3", options=(), standin=None):
         self.bin, self.directory = pathlib.Path(bin_dir).resolve(), pathlib.Path(directory)
-        self.options = ["--target", target, *options]
+        self.options, self.standin = ["--target", target, *options], standin
 
     @property
     def is_strict(self):
         return "--strict-math" in self.options
 
     def strict(self):
-        return Runner(self.bin, self.directory, self.options[1], [*self.options[2:], "--strict-math"])
+        return Runner(self.bin, self.directory, self.options[1], [*self.options[2:], "--strict-math"], self.standin)
 
     def tool(self, name, *arguments):
-        return subprocess.run([self.bin / name, *map(str, arguments)], capture_output=True, text=True,
-                              timeout=TIMEOUT, errors="replace")
+        folder, environment = self.bin, None
+        if self.standin and name == "vm-run":
+            folder = pathlib.Path(self.standin).resolve()
+            environment = {**os.environ, "LD_LIBRARY_PATH": str(folder), "INGOT_STANDIN_QUIET": "1"}
+        return subprocess.run([folder / name, *map(str, arguments)], capture_output=True, text=True,
+                              timeout=TIMEOUT, errors="replace", env=environment)
 
     def attempt(self, case):
         """(state, detail)"""

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "compiler/arith/analyzer.h"
 #include "compiler/codegen/dim_code_lowering.h"
 #include "tests/compiler/codegen/jit.h"
 
@@ -40,10 +41,25 @@ TEST_CASE("integer expressions become dimension code") {
   CHECK(LowerToDimCode(n + lost, slots).status().message() == "the symbolic variable \"lost\" is bound by no argument");
   CHECK(!LowerToDimCode(ir::MakeBinary(ir::BinaryOp::kDiv, n - m, Int64(2)), slots).ok());
   CHECK(!LowerToDimCode(ir::Cast(DataType::Int(32), n), slots).ok());
-  PrimExpr sum = n;
-  for (int i = 0; i < 31; ++i) sum = sum + m;
+  PrimExpr sum = ir::Min(n, Int64(0));
+  for (int i = 1; i < 16; ++i) sum = sum + ir::Min(m, Int64(i));
   CHECK(LowerToDimCode(sum, slots).ok());  // 63 steps
-  CHECK(!LowerToDimCode(sum + m, slots).ok());
+  CHECK(LowerToDimCode(sum + m, slots).status().message() == "a shape expression needs more than 64 steps");
+}
+
+// As the sizes of launches over the elements of a tensor are, whose dims are sums.
+TEST_CASE("products that simplification multiplied out are short dimension code") {
+  std::vector<PrimVar> slots;
+  PrimExpr product = Int64(1);
+  for (int i = 0; i < 5; ++i) {
+    slots.push_back(ir::MakePrimVar("n" + std::to_string(i)));
+    product = product * (slots.back() + (2 * i - 3));
+  }
+  const PrimExpr blocks = arith::Analyzer().Simplify(ir::FloorDiv(product + 255, Int64(256)));
+  Result<DimCode> code = LowerToDimCode(blocks, slots);
+  REQUIRE_MESSAGE(code.ok(), code.status().ToString());
+  CHECK(code->steps().size() < 30);
+  CHECK(Evaluate(*code, {10, 11, 12, 13, 14}) == (7 * 10 * 13 * 16 * 19 + 255) / 256);
 }
 
 // out[vi] = in0[vi] + in1[vj] ... as a block over iteration variables.
