@@ -250,7 +250,8 @@ class CudaKernel {
       if (is_there) value = ir::IfThenElse(is_there, value, ir::MakeConst(dtype_, 0));
       return Store(to, std::move(value), {row, h});
     };
-    const bool is_turned = layout.back() != 'H';
+    // A single element of depth has no neighbours, and its index no lanes.
+    const bool is_turned = layout.back() != 'H' || depth == 1;
     const int64_t lanes = is_turned ? 1 : kCudaAttentionChunkBytes * 8 / dtype_.bits;
     const int64_t pieces = rows * whole_depth / lanes;
     // Straight code: a copy that is on its way keeps the registers of its addresses.

@@ -8,6 +8,7 @@
 // together, and what the threads of a block share.
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
 #include "compiler/arith/linear_bound.h"
 #include "compiler/ir/condition.h"
@@ -164,6 +165,21 @@ bool HasEffects(const Stmt& stmt) {
   return finder.found;
 }
 
+// Around loops over threads, each iteration is launches: how many there are is known before any element is.
+bool HasThreads(const Stmt& stmt) {
+  struct Finder : StmtVisitor {
+    using StmtVisitor::Visit;
+    void Visit(const ForNode& loop) override {
+      found |= loop.for_kind == ForKind::kThreadBinding;
+      StmtVisitor::Visit(loop);
+    }
+    bool found = false;
+  };
+  Finder finder;
+  finder.VisitStmt(stmt);
+  return finder.found;
+}
+
 // The iterations [low, high) of a loop in which a comparison holds; an absent bound is the loop's own.
 struct Held {
   std::optional<PrimExpr> low, high;
@@ -176,11 +192,17 @@ class LoopPartitioner : public RangeMutator {
   using RangeMutator::Mutate;
   Stmt Mutate(const Ref<ForNode>& loop) override {
     analyzer_.Bind(loop->var, Range{loop->min, loop->extent});
+    const bool was_in_threads =
+        std::exchange(is_in_threads_, is_in_threads_ || loop->for_kind == ForKind::kThreadBinding);
     const Stmt mutated = StmtMutator::Mutate(loop);
+    is_in_threads_ = was_in_threads;
     const auto* node = As<ForNode>(mutated);
     if (node->for_kind != ForKind::kSerial || schedule::IsDeviceLoop(*node)) return mutated;
     GuardCollector collector;
     collector.Collect(node->body);
+    if (!is_in_threads_ && HasThreads(node->body)) {
+      std::erase_if(collector.guards, [](const Guard& guard) { return ReadsMemory(guard.comparison); });
+    }
     if (collector.guards.empty()) return mutated;
     return Partition(*node, collector.guards, collector.statements <= kMaxCopiedStatements);
   }
@@ -270,6 +292,8 @@ class LoopPartitioner : public RangeMutator {
     if (bound->holds_after()) return Held{place, std::nullopt, any, exact};
     return Held{std::nullopt, place, any, exact};
   }
+
+  bool is_in_threads_ = false;
 };
 
 }  // namespace

@@ -27,6 +27,10 @@ void AttentionCases(CaseBuilder& b) {
     b.Add(op, dtype.ToString(),
           {Data(dtype, {2, 7, 2, 4}), Data(dtype, {2, 5, 2, 4}, 2), Data(dtype, {2, 5, 2, 3}, 3)});
   }
+  for (DataType dtype : {kF32, kF16}) {
+    b.Add(op, std::string("one_element_") + dtype.ToString(),
+          {Data(dtype, {2, 3, 2, 1}), Data(dtype, {2, 5, 2, 1}, 2), Data(dtype, {2, 5, 2, 1}, 3)});
+  }
   b.Add(op, "empty", {Data(kF32, {2, 0, 2, 4}), Data(kF32, {2, 5, 2, 4}, 2), Data(kF32, {2, 5, 2, 4}, 3)});
   b.Add(op, "one_query", {Data(kF32, {2, 1, 3, 32}), Data(kF32, {2, 21, 3, 32}, 2), Data(kF32, {2, 21, 3, 32}, 3)});
   b.Add(op, "one_of_each", {Data(kF32, {1, 1, 1, 16}), Data(kF32, {1, 1, 1, 16}, 2), Data(kF32, {1, 1, 1, 16}, 3)});

@@ -100,6 +100,9 @@ void CellCases(CaseBuilder& b, const char* op, int64_t gates) {
     inputs.push_back(Lengths({5, 0, 3, 1}));
     b.Add(op, std::string("lengths_") + direction, inputs, {{"direction", direction}});
   }
+  std::vector<ReferenceTensor> alone = Inputs(kF32, {.batch = 1, .directions = 2}, gates);
+  alone.push_back(Lengths({2}));
+  b.Add(op, "one_sequence_of_a_length", alone, {{"direction", "bidirectional"}});
   b.Add(op, "clip", Inputs(kF32, {}, gates), {{"clip", 0.25}});
   std::vector<ReferenceTensor> special = Inputs(kF32, {.steps = 1, .batch = 3}, gates);
   for (size_t i = 0; i < special[0].floats.size(); i += 3) special[0].floats[i] = i % 2 == 0 ? kInf : -kInf;
