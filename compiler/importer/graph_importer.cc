@@ -209,7 +209,12 @@ Result<std::vector<Expr>> GraphImporter::ShortenDims(const OnnxOpRow& row, const
   const ShortInputs shortened(builder_, importer, inputs.values);
   const NodeImporter again(importer.node(), importer.opset(), shortened.values(), importer.span(), builder_.bindings(),
                            expansion_.is_outermost() ? &symbols_.implied_bounds() : nullptr);
-  return ImportOnnxNode(row, again);
+  return ImportByRow(row, again, shortened.values());
+}
+
+Result<std::vector<Expr>> GraphImporter::ImportByRow(const OnnxOpRow& row, const NodeImporter& importer,
+                                                     const std::vector<ImportedValue*>& inputs) {
+  return AxesChoice::Takes(importer) ? axes_choice_.Import(row, importer, inputs) : ImportOnnxNode(row, importer);
 }
 
 Status GraphImporter::ImportOperator(const OnnxOpRow& row, const NodeImporter& importer, const Inputs& inputs,
@@ -218,7 +223,7 @@ Status GraphImporter::ImportOperator(const OnnxOpRow& row, const NodeImporter& i
   if (inputs.has_unknown) return outputs_.DefineStandIns(node, scope);
   const size_t num_bindings = builder_.bindings().size();
   if (const Status packed = CheckPackedInputs(importer); !packed.ok()) return Fail(importer, inputs, packed, scope);
-  Result<std::vector<Expr>> outputs = ImportOnnxNode(row, importer);
+  Result<std::vector<Expr>> outputs = ImportByRow(row, importer, inputs.values);
   if (outputs.ok()) outputs = ShortenDims(row, importer, inputs, *std::move(outputs), num_bindings);
   if (outputs.ok() && inputs.has_stand_in) return outputs_.DefineStandIns(node, scope, *outputs);
   if (outputs.ok()) {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/importer/axes_choice.h"
 #include "compiler/importer/binding_builder.h"
 #include "compiler/importer/control_flow.h"
 #include "compiler/importer/expansion.h"
@@ -63,6 +64,9 @@ class GraphImporter final : private BodyImporter {
   Status ImportResolved(const OnnxNode& node, const std::string& label, Scope& scope);
   // Imports a node of ONNX's own domain by its tensors.
   Status ImportTensors(const NodeImporter& importer, const Inputs& inputs, Scope& scope);
+  // Returns the outputs of a node of the name map; `inputs` are its values.
+  Result<std::vector<ir::Expr>> ImportByRow(const OnnxOpRow& row, const NodeImporter& importer,
+                                            const std::vector<ImportedValue*>& inputs);
   // Imports a node once more, from inputs that have symbols for long dims, if dims of the outputs became too long.
   Result<std::vector<ir::Expr>> ShortenDims(const OnnxOpRow& row, const NodeImporter& importer, const Inputs& inputs,
                                             std::vector<ir::Expr> outputs, size_t num_bindings);
@@ -98,6 +102,7 @@ class GraphImporter final : private BodyImporter {
   LoopBuilder loops_{builder_, sequences_, symbols_.analyzer(), report_};
   SequenceImporter sequence_operators_{builder_, sequences_, loops_, symbols_.analyzer()};
   ControlFlowImporter control_flow_{builder_, sequences_, loops_, report_, *this};
+  AxesChoice axes_choice_{builder_, control_flow_};
   NodeOutputs outputs_{builder_, sequences_, symbols_};
   GraphInputs inputs_{options_, symbols_};
   Scope graph_;

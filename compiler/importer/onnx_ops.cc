@@ -39,6 +39,7 @@ constexpr std::span<const OnnxOpRow> (*kFamilies[])() = {
     NgramOnnxOps,          //
     NormalizationOnnxOps,  //
     PaddingOnnxOps,        //
+    PartOnnxOps,           //
     QLinearOnnxOps,        //
     QuantizationOnnxOps,   //
     RandomOnnxOps,         //

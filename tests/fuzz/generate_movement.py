@@ -1,5 +1,7 @@
 """Operators that move elements and compute none: reshapes, transposes, slices, gathers, scatters, pads, tiles. Targets,
 bounds and indexes are constants, computed from shapes, or data."""
+import math
+
 import numpy as np
 
 from registry import generates
@@ -11,7 +13,7 @@ HUGE = (2**31 - 1, 2**63 - 1)
 def ints_or_attribute(g, v, op, since, name, values, **attributes):
     """Axes and the like: an input from an opset on, an attribute before."""
     if g.opset >= since:
-        return g.emit(op, [v, g.ints(*values)], **attributes)
+        return g.emit(op, [v, g.given_ints(*values)], **attributes)
     return g.emit(op, [v], **{name: list(values)}, **attributes)
 
 
@@ -65,11 +67,13 @@ def slice_(g):
         return g.emit("Slice", [v], starts=starts, ends=ends, axes=axes)
     dtype = I64 if max(map(abs, ends)) > 2**31 or g.coin(0.7) else I32
     inputs = [v, g.ints(*starts, dtype=dtype), g.ints(*ends, dtype=dtype)]
-    if g.coin(0.1):
-        for bound in inputs[1:]:
-            bound.kind = "input"
+    are_given = g.coin(0.1)
     if axes != list(range(v.rank)) or g.coin() or steps != [1] * len(axes):
         inputs += [g.ints(*axes, dtype=dtype)] + ([g.ints(*steps, dtype=dtype)] if steps != [1] * len(axes) else [])
+    for place, bound in enumerate(inputs[1:]):
+        # Axes that a call decides may be so in 64 ways.
+        if are_given and (place != 2 or math.perm(v.rank, len(axes)) <= 64 and g.coin()):
+            bound.kind = "input"
     return g.emit("Slice", inputs)
 
 
@@ -194,7 +198,7 @@ def pad(g):
             return None
         return g.emit("Pad", [v], pads=pads, mode=mode, value=g.choice([None, 1.0]) if mode != "edge" else None)
     value = g.scalar(g.choice([0, 1, 2]), v.dtype) if mode in (None, "constant") and g.coin(0.6) else None
-    names = g.ints(*[signed(g, a, v.rank) for a in axes]) if len(axes) < v.rank else None
+    names = g.given_ints(*[signed(g, a, v.rank) for a in axes]) if len(axes) < v.rank else None
     return g.emit("Pad", [v, g.given_ints(*pads), value, names], mode=mode)
 
 

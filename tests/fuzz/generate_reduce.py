@@ -32,7 +32,7 @@ def reduce(g):
     if g.coin(0.15):
         no_axes = g.ints() if g.coin() else None
         return g.emit(op, [v, no_axes], keepdims=keep, noop_with_empty_axes=g.choice([None, 0, 1]))
-    return g.emit(op, [v, g.ints(*axes)], keepdims=keep)
+    return g.emit(op, [v, g.given_ints(*axes)], keepdims=keep)
 
 
 @generates("ArgMax", "ArgMin")
@@ -51,7 +51,10 @@ def cumulative(g):
     if op == "CumProd":
         g.schema(op)
         v = g.emit("Tanh", [v]) if is_float(v.dtype) else v
-    g.emit(op, [v, g.scalar(g.axis(v), g.choice([I64, I32]))], exclusive=g.choice([None, 0, 1]),
+    axis = g.scalar(g.axis(v), g.choice([I64, I32]))
+    if g.coin(0.2):
+        axis.kind = "input"
+    g.emit(op, [v, axis], exclusive=g.choice([None, 0, 1]),
            reverse=g.choice([None, 0, 1]))
 
 

@@ -206,19 +206,49 @@ Outputs ConstantOfShape(const NodeImporter& node) {
   return One(node.Call("full", {ShapeOf(std::move(dims)), value}));
 }
 
-// Window functions of a constant length: a0 - a1 cos(2 pi i / N) + a2 cos(4 pi i / N).
+// Window functions: a0 - a1 cos(2 pi i / N) + a2 cos(4 pi i / N).
 struct WindowCoefficients {
   double a0, a1, a2;
 };
 constexpr WindowCoefficients kHann = {0.5, 0.5, 0};
 constexpr WindowCoefficients kHamming = {25.0 / 46.0, 21.0 / 46.0, 0};
 constexpr WindowCoefficients kBlackman = {0.42, 0.5, 0.08};
+
+// A window of a length that only run time knows, computed in float64 as the constant ones are.
+Outputs WindowOfSize(const NodeImporter& node, const WindowCoefficients& of, const PrimExpr& size, bool is_periodic,
+                     DataType dtype) {
+  const DataType wide = DataType::Float(64);
+  const PrimExpr zero = ir::Int64(0), one = ir::Int64(1);
+  const PrimExpr steps = is_periodic ? size : op::SimplifyDim(ir::Max(size - one, zero));
+  INGOT_ASSIGN_OR_RETURN(Expr period, node.Bind("shape_to_tensor", {ShapeOf({steps})}));
+  INGOT_ASSIGN_OR_RETURN(period, node.Bind("astype", {period}, {{"dtype", wide}}));
+  INGOT_ASSIGN_OR_RETURN(
+      Expr angle, node.Bind("arange", {Number(zero), Number(size), Number(one)}, {{"dtype", DataType::Int(64)}}));
+  INGOT_ASSIGN_OR_RETURN(angle, node.Bind("astype", {angle}, {{"dtype", wide}}));
+  const auto number = [&](double value) { return ConstantOf<double>(wide, {}, {value}); };
+  INGOT_ASSIGN_OR_RETURN(angle, node.Bind("multiply", {angle, number(2 * 3.14159265358979323846)}));
+  INGOT_ASSIGN_OR_RETURN(angle, node.Bind("divide", {angle, period}));
+  INGOT_ASSIGN_OR_RETURN(const Expr twice, node.Bind("multiply", {angle, number(2)}));
+  INGOT_ASSIGN_OR_RETURN(Expr first, node.Bind("cos", {angle}));
+  INGOT_ASSIGN_OR_RETURN(first, node.Bind("multiply", {first, number(of.a1)}));
+  INGOT_ASSIGN_OR_RETURN(Expr second, node.Bind("cos", {twice}));
+  INGOT_ASSIGN_OR_RETURN(second, node.Bind("multiply", {second, number(of.a2)}));
+  INGOT_ASSIGN_OR_RETURN(Expr window, node.Bind("subtract", {number(of.a0), first}));
+  INGOT_ASSIGN_OR_RETURN(window, node.Bind("add", {window, second}));
+  return One(CastTo(node, window, dtype));
+}
+
 template <const auto& kCoefficients>
 Outputs CosineWindow(const NodeImporter& node) {
-  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> size, node.ConstantInts(0, "the size"));
   INGOT_ASSIGN_OR_RETURN(const int64_t number, node.Int("output_datatype", 1));
   INGOT_ASSIGN_OR_RETURN(const int64_t periodic, node.Int("periodic", 1));
   INGOT_ASSIGN_OR_RETURN(const DataType dtype, OnnxDataType(number));
+  if (!node.MayBeKnown(0)) {
+    INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> sizes, node.DataInts(0, "the size", 1));
+    if (sizes.size() != 1) return node.Invalid("the size is no length of a window");
+    return WindowOfSize(node, kCoefficients, sizes[0], periodic != 0, dtype);
+  }
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> size, node.ConstantInts(0, "the size"));
   constexpr int64_t kMaxSize = int64_t{1} << 24;
   if (size.size() != 1 || size[0] < 0 || size[0] > kMaxSize) return node.Invalid("the size is no length of a window");
   // A symmetric window of one element divides zero by zero, in the specification's function, too.

@@ -37,6 +37,7 @@ std::span<const OnnxOpRow> MlLinearOnnxOps();
 std::span<const OnnxOpRow> NgramOnnxOps();
 std::span<const OnnxOpRow> NormalizationOnnxOps();
 std::span<const OnnxOpRow> PaddingOnnxOps();
+std::span<const OnnxOpRow> PartOnnxOps();
 std::span<const OnnxOpRow> QLinearOnnxOps();
 std::span<const OnnxOpRow> QuantizationOnnxOps();
 std::span<const OnnxOpRow> RandomOnnxOps();

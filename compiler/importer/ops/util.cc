@@ -56,6 +56,12 @@ Result<int64_t> NormaliseAxis(const NodeImporter& node, int64_t axis, int64_t ra
   return node.Invalid("axis " + std::to_string(axis) + " is outside of rank " + std::to_string(rank));
 }
 
+Result<int64_t> AxisOf(const NodeImporter& node, const char* name, int64_t default_value, size_t input) {
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, input));
+  INGOT_ASSIGN_OR_RETURN(const int64_t axis, node.Int(name, default_value));
+  return NormaliseAxis(node, axis, static_cast<int64_t>(in.size()));
+}
+
 Outputs One(Result<Expr> value) {
   if (!value.ok()) return std::move(value).status();
   return std::vector<Expr>{*std::move(value)};

@@ -43,6 +43,8 @@ PrimExpr Product(std::span<const PrimExpr> dims);
 // Normalises an axis, which counts from the end if negative; kBadInput if it is out of range. `end_allowed`: the rank
 // itself is allowed, too.
 Result<int64_t> NormaliseAxis(const NodeImporter& node, int64_t axis, int64_t rank, bool end_allowed = false);
+// Returns the axis of an input's dims that an attribute gives, normalised.
+Result<int64_t> AxisOf(const NodeImporter& node, const char* name, int64_t default_value, size_t input = 0);
 Outputs One(Result<Expr> value);
 // Returns the fields of a call with several results.
 Outputs Fields(Result<Expr> call);

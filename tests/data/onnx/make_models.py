@@ -487,6 +487,13 @@ save("data_shapes.onnx",
       nh.from_array(np.array(0, np.int64), "zero"), nh.from_array(np.array(1, np.int64), "one0"),
       nh.from_array(np.array(0.25, np.float32), "start"), nh.from_array(np.array(0.5, np.float32), "half"),
       nh.from_array(np.array([0, 1, -1], np.int64), "ids"), nh.from_array(np.array([0.5, 3], np.float32), "onoff")])
+# Axes and steps that a call gives: each way to choose them is a branch. (Random numbers make 0 and -1 of the axes.)
+save("axes_of_calls.onnx",
+     [n("ReduceMax", ["x", "axes"], ["r"], keepdims=0), n("ReduceSum", ["x", "some"], ["s"]),
+      n("Unsqueeze", ["x", "axes"], ["u"]), n("Slice", ["x", "starts", "ends", "axis1", "steps"], ["parts"])],
+     [info("x", ["n", 3]), info("axes", [1], T.INT64), info("some", ["k"], T.INT64), info("starts", [1], T.INT64),
+      info("steps", [1], T.INT64)], [info(k, None) for k in ["r", "s", "u", "parts"]],
+     [ints("axis1", 1), ints("ends", 3)], dim=1)
 save("windows_of_images.onnx",
      [n("MaxPool", ["x"], ["m", "mi"], kernel_shape=[2, 2], strides=[2, 2]), n("MaxUnpool", ["m", "mi"], ["u"],
                                                                               kernel_shape=[2, 2], strides=[2, 2]),
