@@ -3,13 +3,16 @@
 #include "compiler/op/assumed_dims.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <string_view>
 
 #include "compiler/arith/analyzer.h"
 #include "compiler/op/broadcast.h"
 #include "compiler/op/einsum.h"
+#include "compiler/op/image_blocks.h"
 #include "compiler/op/infer.h"
 #include "compiler/op/registry.h"
 #include "compiler/op/topi/byte_products.h"
@@ -453,6 +456,17 @@ void UnpackBits(Assumptions& a) {
 // A window has weights and a begin.
 void WindowSum(Assumptions& a) { a.Equal({1, 0}, {2, 0}); }
 
+// The rows are those of whole channels, and the columns as many as the blocks that an image of the size has.
+void Fold(Assumptions& a) {
+  const auto* result = ir::As<ir::TensorTypeNode>(a.call()->type);
+  const Dims* size = a.ShapeArgument(1);
+  const std::optional<std::vector<int64_t>> block = IntsAttr(a.call(), "block");
+  if (size == nullptr || !block || result == nullptr) return;
+  a.MultipleOf(a.dims(0)[1], std::accumulate(block->begin(), block->end(), int64_t{1}, std::multiplies<int64_t>()));
+  const std::optional<Dims> counts = FoldCounts(a.call(), *size);
+  if (counts) a.Is(a.dims(0)[2], ProductOf(*counts));
+}
+
 constexpr struct {
   std::string_view row;
   void (*assume)(Assumptions&);
@@ -489,6 +503,7 @@ constexpr struct {
     {"nn.gru", Recurrent<1>},
     {"nn.instance_norm", PerChannelAxis},
     {"nn.layer_norm", PerAxes},
+    {"nn.fold", Fold},
     {"nn.linear_attention", LinearAttention},
     {"nn.lp_pool1d", PoolWindow},
     {"nn.lp_pool2d", PoolWindow},

@@ -25,6 +25,7 @@ std::vector<OpRow> PackedElementOps();    // elements of less than a byte, and b
 std::vector<OpRow> EinsumOps();           // Einstein's summation
 std::vector<OpRow> AttentionOps();        // scaled dot-product attention
 std::vector<OpRow> ConvolutionOps();      // convolution and pooling
+std::vector<OpRow> ImageBlockOps();       // sums of overlapping blocks
 std::vector<OpRow> PoolIndicesOps();      // where the values of a max pool come from
 std::vector<OpRow> WinogradOps();         // the transformations of Winograd's convolution
 std::vector<OpRow> RecurrentOps();        // the scans of LSTM, GRU and plain recurrent layers

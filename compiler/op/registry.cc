@@ -29,7 +29,8 @@ struct Table {
           LinearOps,        EinsumOps,          AttentionOps,    ConvolutionOps, WinogradOps,        RecurrentOps,
           ResizeOps,        VisionOps,          CallOps,         TreeOps,        CouplingOps,        ControlOps,
           IndexingOps,      MovementOps,        OrderingOps,     ScatterOps,     MemoryOps,          ByteProductOps,
-          PackedElementOps, LinearAttentionOps, DeterminantOps,  AntialiasOps,   WordConvolutionOps, WindowSumOps}) {
+          PackedElementOps, LinearAttentionOps, DeterminantOps,  AntialiasOps,   WordConvolutionOps, WindowSumOps,
+          ImageBlockOps}) {
       for (OpRow& row : family()) storage.push_back(std::move(row));
     }
     std::ranges::sort(storage, {}, [](const OpRow& row) { return std::string_view(row.name); });

@@ -397,7 +397,7 @@ def columns_to_image(g):
     room = [max(r, 0) for r in room]
     count = int(np.prod([r // s + 1 for r, s in zip(room, strides)]))
     v = g.add_input(["N", g.choice([1, 3]) * int(np.prod(block)), count], F32)
-    g.emit("Col2Im", [v, g.constant(np.array(image), I64), g.constant(np.array(block), I64)],
+    g.emit("Col2Im", [v, g.given_ints(*image), g.constant(np.array(block), I64)],
            strides=strides, pads=pads, dilations=dilations)
 
 

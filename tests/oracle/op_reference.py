@@ -154,6 +154,22 @@ def conv_transpose(c, x):
     return ort("ConvTranspose", x, output_padding=a["output_padding"], **attrs)
 
 
+def fold(c, x):
+    a, (n, rows, count) = c["attrs"], x[0].shape
+    size, block = c["outputs"][0]["dims"][2:], a["block"]
+    rank = len(block)
+    strides, dilation, pads = a["strides"] or [1] * rank, a["dilation"] or [1] * rank, a["padding"] or [0] * 2 * rank
+    padded = np.zeros([n, rows // int(np.prod(block)), *[s + pads[i] + pads[rank + i] for i, s in enumerate(size)]],
+                      wide(x[0]).dtype)
+    counts = [(padded.shape[2 + i] - dilation[i] * (block[i] - 1) - 1) // strides[i] + 1 for i in range(rank)]
+    parts = wide(x[0]).reshape([n, padded.shape[1], *block, *counts])
+    for tap in np.ndindex(*block):
+        places = tuple(slice(t * d, t * d + (k - 1) * s + 1, s) for t, d, k, s in zip(tap, dilation, counts, strides))
+        padded[(slice(None), slice(None), *places)] += parts[(slice(None), slice(None), *tap)]
+    inside = tuple(slice(pads[i], pads[i] + s) for i, s in enumerate(size))
+    return padded[(slice(None), slice(None), *inside)]
+
+
 def pool(op):
     def run(c, x):
         a = c["attrs"]
@@ -1019,6 +1035,7 @@ def linear_attention(c, x):
 
 ORACLES = {
     "linalg.det": lambda c, x: np.linalg.det(wide(x[0])),
+    "nn.fold": fold,
     "nn.linear_attention": linear_attention,
     "einsum": lambda c, x: np.einsum(c["attrs"]["subscripts"], *map(wide, x)),
     "nn.rnn": recurrent("RNN", 1),

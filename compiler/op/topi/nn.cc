@@ -113,7 +113,7 @@ std::vector<std::string> SpatialNames(size_t rank, const char* format) {
   std::vector<std::string> names;
   for (size_t i = 0; i < rank; ++i) {
     std::string name = format;
-    for (char& letter : name) letter = letter == '_' ? "zyx"[3 - rank + i] : letter;
+    for (char& letter : name) letter = letter == '_' ? "uvwzyx"[6 - rank + i] : letter;
     names.push_back(std::move(name));
   }
   return names;
@@ -428,6 +428,20 @@ te::Tensor ConvTranspose(const te::Tensor& data, const te::Tensor& weight, const
     return products(from);
   };
   return CastTo(FoldTaps(made, wide, {}, places, shape), dtype);
+}
+
+te::Tensor Fold(const te::Tensor& data, const Shape& taps, const Shape& counts, const Window& window,
+                const Shape& shape) {
+  const TapPlaces places(window, taps, counts);
+  const DataType wide = WideType(data.dtype());
+  const auto flat = [](PrimExpr first, const te::Indices& indices, const Shape& extents) {
+    for (size_t i = 0; i < indices.size(); ++i) first = first * extents[i] + indices[i];
+    return first;
+  };
+  const ProductAt element = [&](const PrimExpr& n, const PrimExpr& channel, const TapPlaces::Hit& hit) {
+    return ir::Cast(wide, data({n, flat(channel, hit.taps, taps), flat(ir::Int64(0), hit.elements, counts)}));
+  };
+  return CastTo(FoldTaps(element, wide, {}, places, shape), data.dtype());
 }
 
 te::Tensor MaxPool(const te::Tensor& data, const std::vector<int64_t>& pool_size, const Window& window, Shape shape) {

@@ -28,6 +28,10 @@ te::Tensor Conv(const te::Tensor& data, const te::Tensor& weight, const Window& 
 // belong.
 te::Tensor ConvTranspose(const te::Tensor& data, const te::Tensor& weight, const Window& window, int64_t groups,
                          const Shape& shape, DataType dtype);
+// data [n, channels * taps, blocks] -> shape: sums of what falls on a place. `taps` are constants; the blocks of an axis are
+// as many as `counts` says.
+te::Tensor Fold(const te::Tensor& data, const Shape& taps, const Shape& counts, const Window& window,
+                const Shape& shape);
 // Along an axis other than the last one, windows of at most so many taps are compared row by row.
 inline constexpr int64_t kMaxPoolTapsAtOnce = 8;
 // The result's shape counts the windows, some of which may hang over the padding (ceil mode).

@@ -191,6 +191,28 @@ void ConvTransposeCases(CaseBuilder& b) {
   b.Add("nn.conv3d_transpose", "specials", {BrokenImage({1, 1, 2, 2, 2}), Data(kF32, {1, 1, 1, 1, 1}, 2)});
 }
 
+void FoldCases(CaseBuilder& b) {
+  const auto fold = [&](const std::string& label, IntList dims, IntList size, Attrs attrs, DataType dtype = kF32) {
+    b.Add("nn.fold", label, {Data(dtype, std::move(dims))}, std::move(attrs), Then({ShapeOf(size)}));
+  };
+  for (DataType dtype : FindOp("nn.fold")->cases.dtypes) {
+    fold(dtype.ToString(), {2, 18, 20}, {6, 7}, {{"block", Ints({3, 3})}}, dtype);
+  }
+  fold("strided", {1, 12, 12}, {7, 9}, {{"block", Ints({2, 3})}, {"strides", Ints({2, 2})}});
+  fold("padded", {1, 9, 35}, {5, 7}, {{"block", Ints({3, 3})}, {"padding", Ints({1, 1, 1, 1})}});
+  fold("uneven", {1, 8, 12}, {9, 7},
+       {{"block", Ints({2, 2})}, {"strides", Ints({3, 2})}, {"padding", Ints({1, 0, 0, 1})}});
+  fold("dilated", {1, 4, 12}, {5, 6}, {{"block", Ints({2, 2})}, {"dilation", Ints({2, 2})}});
+  fold("dilated_and_strided", {1, 4, 6}, {7, 8},
+       {{"block", Ints({2, 2})}, {"dilation", Ints({2, 3})}, {"strides", Ints({3, 2})}});
+  fold("row", {2, 6, 8}, {10}, {{"block", Ints({3})}});
+  fold("volume", {1, 16, 12}, {3, 4, 3}, {{"block", Ints({2, 2, 2})}});
+  fold("four_axes", {1, 16, 2}, {2, 2, 3, 2}, {{"block", Ints({2, 2, 2, 2})}});
+  fold("apart", {1, 4, 4}, {4, 4}, {{"block", Ints({2, 2})}, {"strides", Ints({2, 2})}});
+  fold("empty", {0, 4, 9}, {4, 4}, {{"block", Ints({2, 2})}});
+  b.Add("nn.fold", "specials", {BrokenImage({1, 4, 4})}, {{"block", Ints({2, 2})}}, Then({ShapeOf({3, 3})}));
+}
+
 void PoolCases(CaseBuilder& b) {
   for (const char* op : {"nn.max_pool2d", "nn.avg_pool2d", "nn.lp_pool2d"}) {
     MoveCases(b, op, {{"pool_size", 2}, {"strides", 2}}, {2, 3, 6, 6});
@@ -587,6 +609,7 @@ void NnCases(CaseBuilder& b) {
   BatchNormCases(b);
   ConvolutionCases(b);
   ConvTransposeCases(b);
+  FoldCases(b);
   PoolCases(b);
   PoolIndicesCases(b);
   ResizeCases(b);
