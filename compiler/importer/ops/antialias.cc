@@ -46,6 +46,28 @@ Result<Windows> ComputedWindows(const NodeImporter& node, const PrimExpr& in, co
   return Windows{node.BindValue(fields[0], "weights"), node.BindValue(fields[1], "begins")};
 }
 
+// Sums over windows along an axis. Those of many rows go along the first axis of the rows and back: there the elements
+// that windows of one place share lie side by side.
+Result<Expr> SumWindows(const NodeImporter& node, Expr x, const Windows& windows, int64_t axis) {
+  constexpr int64_t kFewRows = 8;
+  const std::vector<PrimExpr> dims = DimsOf(x);
+  const std::vector<PrimExpr> other(dims.begin(), dims.end() - 1);
+  const PrimExpr rows = Product(other);
+  const auto count = ir::AsConstInt(rows);
+  const bool lies_across = axis == std::ssize(other) && (!count || *count >= kFewRows);
+  const auto sum = [&](int64_t along) {
+    return node.Bind("window_sum", {x, windows.weights, windows.begins}, {{"axis", along}});
+  };
+  if (!lies_across) return sum(axis);
+  INGOT_ASSIGN_OR_RETURN(x, ReshapeTo(node, std::move(x), {rows, dims.back()}));
+  INGOT_ASSIGN_OR_RETURN(x, Permuted(node, std::move(x), {1, 0}));
+  INGOT_ASSIGN_OR_RETURN(x, sum(0));
+  std::vector<PrimExpr> resized = other;
+  resized.push_back(DimsOf(x)[0]);
+  INGOT_ASSIGN_OR_RETURN(x, Permuted(node, std::move(x), {1, 0}));
+  return ReshapeTo(node, std::move(x), std::move(resized));
+}
+
 }  // namespace
 
 Result<Expr> ResizeAntialiased(const NodeImporter& node, const std::vector<int64_t>& axes,
@@ -79,7 +101,7 @@ Result<Expr> ResizeAntialiased(const NodeImporter& node, const std::vector<int64
     } else {
       INGOT_ASSIGN_OR_RETURN(windows, ComputedWindows(node, in, out, taps, scale, options));
     }
-    INGOT_ASSIGN_OR_RETURN(x, node.Bind("window_sum", {x, windows.weights, windows.begins}, {{"axis", axes[i]}}));
+    INGOT_ASSIGN_OR_RETURN(x, SumWindows(node, std::move(x), windows, axes[i]));
   }
   if (own == dtype) return x;
   // Halves go away from zero, as in ONNX Runtime.
