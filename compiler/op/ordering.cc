@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "compiler/op/build.h"
+#include "compiler/op/cuda_ordering.h"
 #include "compiler/op/families.h"
 #include "compiler/op/fold.h"
 #include "compiler/op/infer.h"
@@ -17,9 +18,33 @@
 #include "compiler/op/topi/reduction.h"
 
 namespace ingot::op {
-namespace {
 
 size_t ArgAxisOf(const TeArgs& args) { return static_cast<size_t>(*AxisOf(args.call(), args.input(0).rank())); }
+
+Dims Others(const Dims& dims, size_t axis) {
+  Dims others = dims;
+  others.erase(others.begin() + static_cast<std::ptrdiff_t>(axis));
+  return others;
+}
+Places At(Places row, size_t axis, const PrimExpr& i) {
+  row.insert(row.begin() + static_cast<std::ptrdiff_t>(axis), i);
+  return row;
+}
+
+SortKind SortKindOf(const ir::Call& call) {
+  if (call->attrs.Find("ret_type") == nullptr) {
+    const bool indices = call->attrs.Find("dtype") != nullptr;
+    return {!indices, indices, call->attrs.GetBool("descending")};
+  }
+  const std::string results = call->attrs.GetString("ret_type");
+  return {results != "indices", results != "values", call->attrs.GetBool("largest")};
+}
+
+PrimExpr HasElements(const PrimExpr& count, const PrimExpr& extent) {
+  return DimsEqual(count, extent) ? ir::BoolImm(true) : count <= extent;
+}
+
+namespace {
 
 // Calls fn(the flat places of one row along the axis) for every row.
 void ForEachRow(std::span<const int64_t> dims, size_t axis,
@@ -168,17 +193,6 @@ Result<std::vector<ReferenceTensor>> ReferenceScan(const ir::Call& call, std::sp
   return std::vector<ReferenceTensor>{std::move(out)};
 }
 
-// Others gives the dims without the axis; At gives the place of element i of a row along the axis.
-Dims Others(const Dims& dims, size_t axis) {
-  Dims others = dims;
-  others.erase(others.begin() + static_cast<std::ptrdiff_t>(axis));
-  return others;
-}
-Places At(Places row, size_t axis, const PrimExpr& i) {
-  row.insert(row.begin() + static_cast<std::ptrdiff_t>(axis), i);
-  return row;
-}
-
 template <bool product>
 Statements DefineScan(const TeArgs& args, const Buffers& inputs, const Buffers& outputs) {
   const Buffer& x = inputs[0];
@@ -254,19 +268,6 @@ Result<ir::Type> InferTopk(const ir::Call& call) {
   return OpError(call, "ret_type: expected \"both\", \"values\" or \"indices\", got \"" + results + "\"");
 }
 
-// Which results a call has, and whether the greatest element goes first.
-struct SortKind {
-  bool values, indices, descending;
-};
-SortKind SortKindOf(const ir::Call& call) {
-  if (call->attrs.Find("ret_type") == nullptr) {
-    const bool indices = call->attrs.Find("dtype") != nullptr;
-    return {!indices, indices, call->attrs.GetBool("descending")};
-  }
-  const std::string results = call->attrs.GetString("ret_type");
-  return {results != "indices", results != "values", call->attrs.GetBool("largest")};
-}
-
 Result<std::vector<ReferenceTensor>> ReferenceSort(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
   const ReferenceTensor& x = inputs[0];
   const SortKind kind = SortKindOf(call);
@@ -295,10 +296,6 @@ Result<std::vector<ReferenceTensor>> ReferenceSort(const ir::Call& call, std::sp
     }
   });
   return results;
-}
-
-PrimExpr HasElements(const PrimExpr& count, const PrimExpr& extent) {
-  return DimsEqual(count, extent) ? ir::BoolImm(true) : count <= extent;
 }
 
 Statements DefineSort(const TeArgs& args, const Buffers& inputs, const Buffers& outputs) {
@@ -397,6 +394,7 @@ OpRow ScanRow(const char* name, const char* summary, const CaseTraits& cases) {
             .reference = ReferenceScan<product>,
             .implementations = {{"direct", Always, InputElements, {}, BuildStatements<DefineScan<product>>}},
             .cases = cases};
+  if (!product) row.implementations.push_back(CudaSums());
   row.cases.dtypes = {DataType::Float(32), DataType::Float(64), DataType::Float(16), DataType::Bfloat16(),
                       DataType::Int(8),    DataType::Int(32),   DataType::Int(64),   DataType::UInt(8)};
   return row;
@@ -410,7 +408,7 @@ OpRow SortRow(const char* name, const char* summary, std::vector<AttrSpec> attrs
           .attrs = std::move(attrs),
           .infer = infer,
           .reference = ReferenceSort,
-          .implementations = {{"merge", Always, SortCost, {}, BuildStatements<DefineSort>}},
+          .implementations = {{"merge", Always, SortCost, {}, BuildStatements<DefineSort>}, CudaSort()},
           .cases = cases};
 }
 
@@ -438,6 +436,7 @@ std::vector<OpRow> OrderingOps() {
                          InferTopk, cases));
   std::vector<Implementation>& topk = rows.back().implementations;
   topk.insert(topk.begin(), {"heap", FitsHeap, InputElements, {}, BuildStatements<DefineTopkByHeap>});
+  topk.insert(topk.begin(), CudaTopk());
   return rows;
 }
 

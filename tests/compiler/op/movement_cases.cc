@@ -204,6 +204,10 @@ void OrderingCases(CaseBuilder& b) {
       b.Add(op, dtype.ToString() + "_exclusive", {x}, {{"axis", -1}, {"exclusive", true}});
     }
     b.Add(op, "wider", {Of(DataType::Int(8), {3}, {100, 2, 100})}, {{"axis", 0}, {"dtype", "int32"}});
+    ReferenceTensor rows = Data(kF32, {150, 2});  // sums of parts, of which the last one is shorter
+    for (int64_t i = 0; i < 300; ++i)
+      SetNumber(rows, i, product ? 1 - static_cast<double>(i % 5 == 3) * 2 : i % 7 - 3.0);
+    b.Add(op, "long", {rows}, {{"axis", 0}});
     b.Add(op, "empty", {Data(kF32, {2, 0})}, {{"axis", 1}});
     b.Add(op, "specials", {Of(kF32, {6}, {1, kInf, 2, -kInf, 3, kNan})}, {{"axis", 0}});
   }
@@ -234,6 +238,10 @@ void OrderingCases(CaseBuilder& b) {
   }
   b.Add("argsort", "int64", {Data(kF32, {2, 5})}, {{"dtype", "int64"}});
   MoveCases(b, "topk", {{"k", 3}, {"axis", 1}}, {2, 7, 2});
+  ReferenceTensor often = Data(kF32, {2, 300});  // equal elements in several parts
+  for (int64_t i = 0; i < 600; ++i) SetNumber(often, i, i % 97 == 5 ? kNan : static_cast<double>(i * 7 % 31));
+  b.Add("topk", "long", {often}, {{"k", 3}});
+  b.Add("topk", "long_smallest", {often}, {{"k", 40}, {"largest", false}});
   b.Add("topk", "smallest", {Data(kF32, {3, 9})}, {{"k", 4}, {"largest", false}, {"dtype", "int64"}});
   b.Add("topk", "values", {Data(kF32, {3, 5})}, {{"k", 5}, {"ret_type", "values"}});
   b.Add("topk", "indices", {Data(kF32, {3, 5})}, {{"k", 1}, {"ret_type", "indices"}});
