@@ -106,12 +106,29 @@ Result<BlockName> CacheRead(ScheduleState& state, const BlockName& block, int64_
                             const std::vector<BlockName>& consumers);
 Result<BlockName> CacheWrite(ScheduleState& state, const BlockName& block, int64_t write_index,
                              const std::string& scope);
+// The same for what is read, or written, in one iteration of a loop around the block, where the copy is made: read_at is
+// cache_read (for all readers under the loop) and compute_at in one, write_at cache_write and reverse_compute_at.
+Result<BlockName> ReadAt(ScheduleState& state, const LoopVar& loop, const BlockName& block, int64_t read_index,
+                         const std::string& scope);
+Result<BlockName> WriteAt(ScheduleState& state, const LoopVar& loop, const BlockName& block, int64_t write_index,
+                          const std::string& scope);
 Status SetScope(ScheduleState& state, const BlockName& block, int64_t write_index, const std::string& scope);
 // Spreads the rows of an intermediate in memory: axis must be the last but one, and the distance between
 // consecutive rows becomes the least one that holds a row and leaves the remainder `offset` when divided by `factor`.
 // Lowering applies it to the buffer's final size.
 Status StorageAlign(ScheduleState& state, const BlockName& block, int64_t write_index, int64_t axis, int64_t factor,
                     int64_t offset);
+
+// ---- primitives/reindex.cc
+// Gives the block a buffer over its own iteration variables, those that choose the place in one of its inputs ("read") or
+// outputs ("write"), and copies from the input before it, or to the output behind it. What is read is proved to be inside
+// of the input, what is written is at variables and constants. Returns the name of the block that copies.
+Result<BlockName> Reindex(ScheduleState& state, const BlockName& block, int64_t buffer_index,
+                          const std::string& buffer_index_type);
+// Computes the places at which the block reads, where these are more than variables and stand in it cse_thresh times or
+// more, in blocks before it, and has the block look them up. Returns the blocks' names; none where there is no such place.
+Result<std::vector<BlockName>> CacheIndex(ScheduleState& state, const BlockName& block,
+                                          const std::string& storage_scope, int64_t cse_thresh);
 
 // ---- primitives/layout.cc
 // Changes the layout of an intermediate that the block writes (index_map.h): NCHW becomes NCHW16c by n, c // 16, h, w,
@@ -152,12 +169,22 @@ Status FuseEinsum(ScheduleState& state, const BlockName& block, const std::vecto
 // without loops. The nest must have the loops of the intrinsic's description, around a single block that computes the
 // same.
 Status Tensorize(ScheduleState& state, const LoopVar& loop, const std::string& intrinsic);
-// The annotation of blocks that hold an intrinsic's implementation: they contain loops of their own, and primitives for
-// blocks of a single store refuse or skip them.
+// The annotation of blocks that hold an intrinsic's implementation.
 inline constexpr const char* kTensorized = "tensorized";
-bool IsTensorized(const ir::BlockNode& block);
+
+// ---- primitives/blockize.cc
+// Makes the nest that begins at the loop, of serial loops around a single block, the body of one block, whose iterations
+// are the nest's tiles. Returns its name; what is inside is no longer a place for primitives. Sums are whole within a tile.
+Result<BlockName> Blockize(ScheduleState& state, const LoopVar& loop);
 
 // ---- Shared by several.
+// Whether the block was blockized or tensorized: it contains loops of its own, and primitives for blocks of a single store
+// refuse or skip it.
+bool HoldsLoops(const ir::BlockNode& block);
+// The outermost loop around the block, or the block.
+ir::Stmt OutermostStatement(const BlockSite& site);
+// Refuses scopes that a buffer cannot have.
+Status CheckScope(const char* primitive, const BlockSite& site, const std::string& scope);
 // `out[i] = out[i] op source`, started from `out[i] = identity`; op is +, *, min or max.
 struct Reduction {
   const ir::BufferStoreNode* update;

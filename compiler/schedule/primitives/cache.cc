@@ -1,5 +1,7 @@
-// cache_read, cache_write, set_scope and storage_align: copies of buffers in another scope, a buffer's scope, and the
-// distance of its rows.
+// cache_read, cache_write, read_at, write_at, set_scope and storage_align: copies of buffers in another scope, of parts of
+// them under a loop, a buffer's scope, and the distance of its rows.
+#include <algorithm>
+
 #include "compiler/arith/block_util.h"
 #include "compiler/schedule/primitives.h"
 #include "compiler/schedule/region.h"
@@ -50,6 +52,8 @@ BlockRealize WithBuffer(const BlockSite& site, const Buffer& old, const Buffer& 
   return Make<BlockRealizeNode>(std::move(realize));
 }
 
+}  // namespace
+
 Stmt OutermostStatement(const BlockSite& site) {
   return site.loops.empty() ? Stmt(site.realize) : Stmt(site.loops.front());
 }
@@ -58,8 +62,6 @@ Status CheckScope(const char* primitive, const BlockSite& site, const std::strin
   if (scope == "global" || scope == "shared" || scope == "local") return Status();
   return Refuse(primitive, Describe(site), "unknown scope \"" + scope + "\"; expected global, shared or local");
 }
-
-}  // namespace
 
 Result<BlockName> CacheRead(ScheduleState& state, const BlockName& name, int64_t read_index, const std::string& scope,
                             const std::vector<BlockName>& consumers) {
@@ -144,6 +146,42 @@ Result<BlockName> CacheWrite(ScheduleState& state, const BlockName& name, int64_
   state.Replace(site.realize, WithBuffer(site, buffer, copy));
   state.AddBuffer(copy);
   return copy_name;
+}
+
+// As one step: a refusal leaves the function as it was.
+Result<BlockName> ReadAt(ScheduleState& state, const LoopVar& loop, const BlockName& name, int64_t read_index,
+                         const std::string& scope) {
+  INGOT_ASSIGN_OR_RETURN(const LoopSite target, state.FindLoop(loop));
+  INGOT_ASSIGN_OR_RETURN(const BlockSite site, state.FindBlock(name));
+  const std::vector<BlockSite> below = ScheduleState::BlocksIn(target.loop);
+  const auto is_site = [&](const BlockSite& other) { return other.realize.same_as(site.realize); };
+  if (std::ranges::none_of(below, is_site))
+    return Refuse("read_at", Describe(site), "loop " + loop->name + " is not around it");
+  std::vector<BlockName> readers;
+  if (read_index >= 0 && read_index < std::ssize(site.block().reads)) {
+    for (const BlockSite& other : below) {
+      if (ReadsFrom(other.block(), site.block().reads[static_cast<size_t>(read_index)].buffer)) {
+        readers.push_back(other.block().name);
+      }
+    }
+  }
+  ScheduleState next = state;
+  Result<BlockName> copy = CacheRead(next, name, read_index, scope, readers);
+  const Status moved = copy.ok() ? ComputeAt(next, *copy, loop) : copy.status();
+  if (!moved.ok()) return Refuse("read_at", Describe(site), std::string(moved.message()));
+  state = std::move(next);
+  return copy;
+}
+
+Result<BlockName> WriteAt(ScheduleState& state, const LoopVar& loop, const BlockName& name, int64_t write_index,
+                          const std::string& scope) {
+  INGOT_ASSIGN_OR_RETURN(const BlockSite site, state.FindBlock(name));
+  ScheduleState next = state;
+  Result<BlockName> copy = CacheWrite(next, name, write_index, scope);
+  const Status moved = copy.ok() ? ReverseComputeAt(next, *copy, loop) : copy.status();
+  if (!moved.ok()) return Refuse("write_at", Describe(site), std::string(moved.message()));
+  state = std::move(next);
+  return copy;
 }
 
 Status SetScope(ScheduleState& state, const BlockName& name, int64_t write_index, const std::string& scope) {

@@ -136,8 +136,6 @@ bool MayReadBeyond(const BlockSite& site, const Buffer& buffer, size_t d, arith:
   return false;
 }
 
-Stmt Outermost(const BlockSite& site) { return site.loops.empty() ? Stmt(site.realize) : Stmt(site.loops.front()); }
-
 bool Contains(const std::vector<BlockSite>& sites, const BlockSite& site) {
   return std::any_of(sites.begin(), sites.end(), [&](const BlockSite& s) { return s.realize.same_as(site.realize); });
 }
@@ -362,13 +360,13 @@ Result<BlockName> RecomputeFor(ScheduleState& state, const BlockName& producer_n
       return Refuse("recompute_for", Describe(producer), "it is not the only source of what " + name + " reads");
     }
   }
-  if (IsTensorized(producer.block())) return Refuse("recompute_for", Describe(producer), "it is tensorized");
+  if (HoldsLoops(producer.block())) return Refuse("recompute_for", Describe(producer), "it holds loops of its own");
   const BlockName& consumer_name = consumers.front();
   if (!state.IsRegular(producer_name))
     return Refuse("recompute_for", Describe(producer), "its bindings are not simple");
   for (const BufferRegion& read : producer.block().reads) {
     if (read.buffer.same_as(buffer)) return Refuse("recompute_for", Describe(producer), "it updates its own result");
-    for (const BlockSite& other : ScheduleState::BlocksIn(Outermost(producer))) {
+    for (const BlockSite& other : ScheduleState::BlocksIn(OutermostStatement(producer))) {
       if (WritesTo(other.block(), read.buffer)) {
         return Refuse("recompute_for", Describe(producer),
                       "its input " + read.buffer->name + " is made under its loops");
@@ -416,7 +414,7 @@ Result<BlockName> RecomputeFor(ScheduleState& state, const BlockName& producer_n
   // consumers come later.
   const Result<BlockSite> original = state.FindBlock(producer_name);
   INGOT_CHECK(original.ok(), "the producer vanished");
-  const Stmt place = Outermost(*original);
+  const Stmt place = OutermostStatement(*original);
   state.Replace(place, MakeSeq({std::move(nest), place}));
   state.AddBuffer(fresh);
   return name;

@@ -118,8 +118,9 @@ Status ComputeInline(ScheduleState& state, const BlockName& name) {
   if (!vars) return Refuse("compute_inline", Describe(site), "its indices are not iteration variables, each once");
   if (ReadsFrom(site.block(), buffer)) return Refuse("compute_inline", Describe(site), "it reads its own result");
   for (const BlockSite& reader : state.Readers(buffer)) {
-    if (!IsTensorized(reader.block())) continue;
-    return Refuse("compute_inline", Describe(site), "its reader \"" + reader.block().name + "\" is tensorized");
+    if (!HoldsLoops(reader.block())) continue;
+    return Refuse("compute_inline", Describe(site),
+                  "its reader \"" + reader.block().name + "\" holds loops of its own");
   }
   PrimVarMap units;  // iteration variables that no index uses, with their only value
   for (const IterVar& iter : site.block().iter_vars) {

@@ -95,8 +95,8 @@ Status Parallel(ScheduleState& state, const LoopVar& loop) {
 Status Vectorize(ScheduleState& state, const LoopVar& loop) {
   INGOT_ASSIGN_OR_RETURN(const LoopSite site, state.FindLoop(loop));
   for (const BlockSite& block : ScheduleState::BlocksIn(site.loop->body)) {
-    if (!IsTensorized(block.block())) continue;
-    return Refuse("vectorize", Describe(site), "block \"" + block.block().name + "\" is tensorized");
+    if (!HoldsLoops(block.block())) continue;
+    return Refuse("vectorize", Describe(site), "block \"" + block.block().name + "\" holds loops of its own");
   }
   if (!JoinsLanes(state, site)) INGOT_RETURN_IF_ERROR(CheckIndependent(state, "vectorize", site));
   const auto extent = AsConstInt(site.loop->extent);

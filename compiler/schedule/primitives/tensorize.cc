@@ -1,16 +1,16 @@
 // tensorize: replaces a nest of loops that computes what an intrinsic describes by the intrinsic's implementation.
 //
-// The nest's block is seen as blocks of blocks: each iteration variable v, bound to base + inner where inner runs with
-// the nest's own loops over [0, e), becomes o * e + inner with o = base / e. Then the description is matched with the
-// body: both are walked together, with the nest's loops in place of the description's iteration variables. Each buffer
-// D of the description, accessed at d where the body accesses a buffer X at x, is the box of X that starts at x - d;
-// that place may depend on the o's only. The implementation, with its buffers replaced by these boxes, is the new
-// block's body.
+// The nest's block is seen as blocks of blocks (inner_nest.h), whose outer variables are the o's. Then the description is
+// matched with the body: both are walked together, with the nest's loops in place of the description's iteration
+// variables. Each buffer D of the description, accessed at d where the body accesses a buffer X at x, is the box of X that
+// starts at x - d; that place may depend on the o's only. The implementation, with its buffers replaced by these boxes, is
+// the new block's body.
 #include <algorithm>
 
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/fresh_copy.h"
 #include "compiler/schedule/primitives.h"
+#include "compiler/schedule/primitives/inner_nest.h"
 #include "compiler/schedule/region.h"
 #include "compiler/schedule/tensor_intrin.h"
 
@@ -181,26 +181,16 @@ class Instantiator : public StmtMutator {
   const PrimVarMap& symbols_;
 };
 
-// One iteration variable as an outer variable and a value over that and the nest's loops.
-struct Parts {
-  IterVar outer;
-  PrimExpr binding;  // of the outer variable
-  PrimExpr value;    // of the old variable, over the outer one and the nest's loops
-};
-
 class Tensorizer {
  public:
   Tensorizer(ScheduleState& state, const LoopSite& place, TensorIntrin intrin)
       : state_(state), place_(place), intrin_(std::move(intrin)) {}
 
   Status Run() {
-    INGOT_RETURN_IF_ERROR(FindNest());
+    INGOT_ASSIGN_OR_RETURN(nest_, FindInnerNest(state_, place_, kTensorize));
     INGOT_ASSIGN_OR_RETURN(described_, FindDescribedBlock(intrin_->description));
     INGOT_RETURN_IF_ERROR(MatchLoops());
-    std::vector<For> outer = place_.outer;
-    analyzer_ = ScheduleState::MakeAnalyzer(outer);
-    for (const For& loop : nest_) analyzer_.Bind(loop->var, Range{loop->min, loop->extent});
-    INGOT_RETURN_IF_ERROR(SplitIterations());
+    INGOT_RETURN_IF_ERROR(CheckTypes());
     INGOT_RETURN_IF_ERROR(MatchBodies());
     state_.Replace(place_.loop, NewBlock());
     return Status();
@@ -210,133 +200,59 @@ class Tensorizer {
   Status No(const std::string& what) const { return Refuse(kTensorize, Describe(place_), what); }
   std::string Named() const { return "intrinsic \"" + intrin_->name + "\""; }
 
-  // Collects the directly nested loops from the place down to the only block.
-  Status FindNest() {
-    Stmt stmt = place_.loop;
-    while (const auto loop = AsRef<ForNode>(stmt)) {
-      if (loop->for_kind != ForKind::kSerial) return No("loop " + loop->var->name + " is no longer serial");
-      if (!IsConstInt(loop->min, 0)) return No("loop " + loop->var->name + " does not start at 0");
-      nest_.push_back(loop);
-      inner_.push_back(loop->var);
-      stmt = loop->body;
-    }
-    realize_ = AsRef<BlockRealizeNode>(stmt);
-    if (!realize_) return No("its loops are not one perfect nest around a single block");
-    const std::string block = "block \"" + realize_->block->name + "\"";
-    if (!state_.IsRegular(realize_->block->name)) return No(block + " has bindings that are not simple");
-    if (!IsTrue(realize_->predicate)) return No(block + " has a predicate: cut the rest off with loop_partition");
-    if (IsTensorized(*realize_->block)) return No(block + " is tensorized already");
-    return Status();
-  }
-
   Status MatchLoops() {
-    if (nest_.size() != described_.loops.size()) {
+    if (nest_.loops.size() != described_.loops.size()) {
       return No(Named() + " has " + std::to_string(described_.loops.size()) + " loops, the nest " +
-                std::to_string(nest_.size()));
+                std::to_string(nest_.loops.size()));
     }
     const BlockNode& block = *described_.realize->block;
-    for (size_t i = 0; i < nest_.size(); ++i) {
-      vars_.emplace(block.iter_vars[i]->var, nest_[i]->var);
+    for (size_t i = 0; i < nest_.loops.size(); ++i) {
+      vars_.emplace(block.iter_vars[i]->var, nest_.loops[i]->var);
       const PrimExpr& expected = described_.loops[i]->extent;
-      const PrimExpr& extent = nest_[i]->extent;
+      const PrimExpr& extent = nest_.loops[i]->extent;
       if (const auto symbol = AsRef<PrimVarNode>(expected)) {
-        if (UsesAnyVar(extent, inner_)) return No("the extent of " + nest_[i]->var->name + " depends on the nest");
+        if (UsesAnyVar(extent, nest_.vars))
+          return No("the extent of " + nest_.loops[i]->var->name + " depends on the nest");
         const auto [it, is_new] = vars_.emplace(symbol, extent);
-        if (!is_new && !analyzer_.ProveEqual(it->second, extent)) {
+        if (!is_new && !nest_.analyzer.ProveEqual(it->second, extent)) {
           return No(Named() + " has one extent " + symbol->name + ", the nest several");
         }
-      } else if (!analyzer_.ProveEqual(expected, extent)) {
+      } else if (!nest_.analyzer.ProveEqual(expected, extent)) {
         const auto constant = AsConstInt(expected);
-        return No("loop " + nest_[i]->var->name + " of the nest should have the extent " +
+        return No("loop " + nest_.loops[i]->var->name + " of the nest should have the extent " +
                   (constant ? std::to_string(*constant) : "of the description") + " of " + Named());
       }
     }
     return Status();
   }
 
-  // base + inner -> o * e + inner
-  Status SplitIterations() {
-    PrimExpr instances = Int64(1);
-    for (size_t i = 0; i < realize_->iter_values.size(); ++i) {
-      const IterVarNode& iter = *realize_->block->iter_vars[i];
-      const PrimExpr& value = realize_->iter_values[i];
-      const std::optional<arith::LinearForm> linear = arith::DetectLinear(value, inner_);
-      const std::optional<PrimExpr> extent = linear ? InnerExtent(*linear) : std::nullopt;
-      if (!extent) return No("iteration " + iter.var->name + " does not run over a range of its own in the nest");
-      INGOT_RETURN_IF_ERROR(CheckTypes(iter, *linear));
-      instances = instances * *extent;
-      const PrimVar outer = MakePrimVar(iter.var->name + "_o", iter.var->dtype);
-      const PrimExpr base = analyzer_.Simplify(linear->constant);
-      if (IsConstInt(*extent, 1)) {
-        parts_.push_back({Make<IterVarNode>(iter.domain, outer, iter.type), base, outer});
-        continue;
+  Status CheckTypes() const {
+    for (size_t v = 0; v < nest_.iterations.size(); ++v) {
+      const IterVarNode& iter = *nest_.realize->block->iter_vars[v];
+      for (size_t i = 0; i < nest_.loops.size(); ++i) {
+        const bool is_bound =
+            UsesVar(nest_.realize->iter_values[v], nest_.vars[i]) && !IsConstInt(nest_.loops[i]->extent, 1);
+        if (!is_bound || described_.realize->block->iter_vars[i]->type == iter.type) continue;
+        return No("iteration " + iter.var->name + " is of another type in " + Named());
       }
-      const PrimExpr inside = analyzer_.Simplify(value - base);
-      const PrimExpr zero = IntImm(iter.var->dtype, 0);
-      if (analyzer_.ProveEqual(iter.domain.extent, *extent)) {
-        parts_.push_back({Make<IterVarNode>(Range{zero, IntImm(iter.var->dtype, 1)}, outer, iter.type), zero, value});
-        continue;
-      }
-      const auto e = AsConstInt(*extent);
-      if (!e || !IsConstInt(iter.domain.min, 0) || !analyzer_.ProveDivisible(base, *e)) {
-        return No("iteration " + iter.var->name + " does not fall into whole tiles of the nest");
-      }
-      // Rounded up: where loop_partition cut off a rest of the domain, the last tile covers that rest and never runs.
-      const PrimExpr tiles = analyzer_.Simplify(FloorDiv(iter.domain.extent + (*e - 1), *extent));
-      const PrimExpr binding = analyzer_.Simplify(FloorDiv(base, *extent));
-      parts_.push_back(
-          {Make<IterVarNode>(Range{zero, tiles}, outer, iter.type), binding, PrimExpr(outer) * *extent + inside});
-    }
-    PrimExpr iterations = Int64(1);
-    for (const For& loop : nest_) iterations = iterations * loop->extent;
-    if (analyzer_.ProveEqual(instances, iterations)) return Status();
-    return No("a loop of the nest repeats the block's instances");
-  }
-
-  // The extent e such that the inner part takes every value in [0, e) once, the loops being digits of a number; nothing
-  // where it does not.
-  std::optional<PrimExpr> InnerExtent(const arith::LinearForm& linear) const {
-    std::vector<std::pair<int64_t, const ForNode*>> digits;
-    for (size_t i = 0; i < nest_.size(); ++i) {
-      const auto c = AsConstInt(linear.coefficients[i]);
-      if (!c || *c < 0) return std::nullopt;
-      if (*c > 0 && !IsConstInt(nest_[i]->extent, 1)) digits.push_back({*c, nest_[i].get()});
-    }
-    std::sort(digits.begin(), digits.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    PrimExpr extent = IntImm(linear.constant->dtype, 1);
-    for (const auto& [weight, loop] : digits) {
-      if (!IsConstInt(extent, weight)) return std::nullopt;
-      extent = extent * loop->extent;
-    }
-    return extent;
-  }
-
-  Status CheckTypes(const IterVarNode& iter, const arith::LinearForm& linear) const {
-    for (size_t i = 0; i < nest_.size(); ++i) {
-      const bool bound = !IsConstInt(linear.coefficients[i], 0) && !IsConstInt(nest_[i]->extent, 1);
-      if (!bound || described_.realize->block->iter_vars[i]->type == iter.type) continue;
-      return No("iteration " + iter.var->name + " is of another type in " + Named());
     }
     return Status();
   }
 
   Status MatchBodies() {
-    const BlockNode& block = *realize_->block;
+    const BlockNode& block = *nest_.realize->block;
     const BlockNode& expected = *described_.realize->block;
     if (static_cast<bool>(block.init) != static_cast<bool>(expected.init)) {
       return No(block.init ? Named() + " has no initialisation: use decompose_reduction first"
                            : Named() + " starts with an initialisation, which the block has not");
     }
-    PrimVarMap values;
-    for (size_t i = 0; i < parts_.size(); ++i) {
-      values.emplace(block.iter_vars[i]->var, parts_[i].value);
-      const bool repeats = block.init && parts_[i].outer->type == IterType::kReduce;
-      if (repeats && !IsConstInt(parts_[i].outer->domain.extent, 1)) {
-        return No("the reduction over " + block.iter_vars[i]->var->name + " goes on outside of the nest");
-      }
-      analyzer_.Bind(parts_[i].outer->var, parts_[i].outer->domain);
+    for (size_t i = 0; i < nest_.iterations.size(); ++i) {
+      const IterVarNode& outer = *nest_.iterations[i].outer;
+      if (!block.init || outer.type != IterType::kReduce || IsConstInt(outer.domain.extent, 1)) continue;
+      return No("the reduction over " + block.iter_vars[i]->var->name + " goes on outside of the nest");
     }
-    Matcher matcher(vars_, inner_, analyzer_);
+    const PrimVarMap values = nest_.Values();
+    Matcher matcher(vars_, nest_.vars, nest_.analyzer);
     const bool matches = matcher.Match(expected.body, Substitute(block.body, values)) &&
                          (!block.init || matcher.Match(expected.init, Substitute(block.init, values)));
     if (!matches) return No("block \"" + block.name + "\" does not compute what " + Named() + " describes");
@@ -356,10 +272,9 @@ class Tensorizer {
   }
 
   std::vector<BufferRegion> Regions(const std::vector<BufferRegion>& described) const {
-    std::vector<InnerVar> inner;
-    for (size_t i = 0; i < nest_.size(); ++i) inner.push_back({nest_[i]->var, nest_[i]->min, nest_[i]->extent});
+    const std::vector<InnerVar> inner = nest_.InnerVars();
     std::vector<BufferRegion> regions;
-    arith::Analyzer analyzer = analyzer_;
+    arith::Analyzer analyzer = nest_.analyzer;
     for (const BufferRegion& region : described) {
       BufferRegion renamed{region.buffer, {}};
       for (const Range& range : region.region) {
@@ -383,7 +298,7 @@ class Tensorizer {
   }
 
   Stmt NewBlock() const {
-    const BlockNode& old = *realize_->block;
+    const BlockNode& old = *nest_.realize->block;
     Boxes boxes;
     PrimVarMap symbols;
     for (size_t i = 0; i < intrin_->description->params.size(); ++i) {
@@ -404,7 +319,7 @@ class Tensorizer {
     BlockNode block(old.name, {}, Regions(described.reads), Regions(described.writes), ir::CopyFresh(body));
     block.annotations = old.annotations.With(kTensorized, intrin_->name);
     BlockRealizeNode realize({}, BoolImm(true), nullptr);
-    for (const Parts& part : parts_) {
+    for (const SplitIteration& part : nest_.iterations) {
       block.iter_vars.push_back(part.outer);
       realize.iter_values.push_back(part.binding);
     }
@@ -416,18 +331,16 @@ class Tensorizer {
   const LoopSite& place_;
   TensorIntrin intrin_;
   DescribedBlock described_;
-  std::vector<For> nest_;
-  std::vector<PrimVar> inner_;
-  BlockRealize realize_;
+  InnerNest nest_;
   PrimVarMap vars_;  // from variables of the description to loops of the nest and extents
-  std::vector<Parts> parts_;
   Boxes boxes_;
-  arith::Analyzer analyzer_;
 };
 
 }  // namespace
 
-bool IsTensorized(const BlockNode& block) { return block.annotations.Find(kTensorized) != nullptr; }
+bool HoldsLoops(const BlockNode& block) {
+  return block.annotations.Find(kTensorized) != nullptr || !ScheduleState::BlocksIn(block.body).empty();
+}
 
 Status Tensorize(ScheduleState& state, const LoopVar& loop, const std::string& intrinsic) {
   INGOT_ASSIGN_OR_RETURN(const LoopSite place, state.FindLoop(loop));

@@ -4,6 +4,7 @@
 
 #include "compiler/ir/structural.h"
 #include "compiler/schedule/schedule.h"
+#include "compiler/te/tensor.h"
 #include "doctest/doctest.h"
 #include "tests/compiler/schedule/functions.h"
 
@@ -45,6 +46,14 @@ void TileForGemm(Schedule& s, int64_t rows, int64_t columns) {
   const LoopRVs l = s.GetLoops(block);
   const LoopRVs i = s.Split(l[0], {kRest, rows}), j = s.Split(l[1], {kRest, columns});
   s.Reorder({i[0], j[0], i[1], j[1], l[2]});
+}
+
+// Sums of two elements next to each other.
+ir::PrimFunc Neighbours() {
+  const te::Tensor x = te::Placeholder({Int64(9)}, DataType::Float(32), "X");
+  const te::Tensor y = te::Compute(
+      {Int64(8)}, [&](const te::Indices& i) { return x(i[0]) + x(i[0] + 1); }, "pair");
+  return te::CreatePrimFunc({x, y});
 }
 
 std::vector<Illegal> LoopCases() {
@@ -253,12 +262,48 @@ std::vector<Illegal> BlockCases() {
          s.Tensorize(L(s, "matmul", 0), "gemm_f32_6x16_v8");
        },
        [](Schedule& s) { s.ComputeInline(s.GetBlock("A_global")); }, "block \"A_global\"",
-       "its reader \"matmul\" is tensorized"},
+       "its reader \"matmul\" holds loops of its own"},
       {"reverse_compute_inline: a reduction", sum, Nothing,
        [](Schedule& s) { s.ReverseComputeInline(s.GetBlock("sum")); }, "block \"sum\"", "not one plain store"},
       {"reverse_compute_inline: into a reduction", dense, Nothing,
        [](Schedule& s) { s.ReverseComputeInline(s.GetBlock("add")); }, "block \"add\"",
        "no input is made by one plain store"},
+      {"read_at: no such input", dense, Nothing,
+       [](Schedule& s) { s.ReadAt(L(s, "matmul", 2), s.GetBlock("matmul"), 7, "shared"); }, "block \"matmul\"",
+       "it has no input 7"},
+      {"read_at: a loop of another block", dense, Nothing,
+       [](Schedule& s) { s.ReadAt(L(s, "relu", 0), s.GetBlock("matmul"), 0, "shared"); }, "block \"matmul\"",
+       "loop i0 is not around it"},
+      {"read_at: what the loop writes", softmax,
+       [](Schedule& s) { s.ReverseComputeAt(s.GetBlock("exp"), L(s, "max", 0)); },
+       [](Schedule& s) { s.ReadAt(L(s, "exp", 0), s.GetBlock("exp"), 1, "shared"); }, "read_at: block \"exp\"",
+       "is written under the same loops"},
+      {"write_at: under a loop that sums", dense, Nothing,
+       [](Schedule& s) { s.WriteAt(L(s, "matmul", 2), s.GetBlock("matmul"), 0, "local"); },
+       "write_at: block \"matmul\"", "reduces in block \"matmul\""},
+      {"reindex: a word that is neither", dense, Nothing,
+       [](Schedule& s) { s.Reindex(s.GetBlock("matmul"), 0, "both"); }, "block \"matmul\"",
+       "needs \"read\" or \"write\""},
+      {"reindex: a place that may be outside", testing::Pad(Int64(5), 3), Nothing,
+       [](Schedule& s) { s.Reindex(s.GetBlock(s.state().Blocks()[0].block().name), 0, "read"); }, "reindex: block",
+       "is not proved to be inside of"},
+      {"reindex: several places", Neighbours(), Nothing, [](Schedule& s) { s.Reindex(s.GetBlock("pair"), 0, "read"); },
+       "reindex: block \"pair\"", "several places"},
+      {"cache_index: a scope that is none", dense, Nothing,
+       [](Schedule& s) { s.CacheIndex(s.GetBlock("matmul"), "disk", 0); }, "block \"matmul\"",
+       "unknown scope \"disk\""},
+      {"blockize: a sum that goes on", dense,
+       [](Schedule& s) {
+         s.Split(L(s, "matmul", 2), {kRest, int64_t{4}});
+       },
+       [](Schedule& s) { s.Blockize(L(s, "matmul", 3)); }, "around block \"matmul\"", "goes on outside of the nest"},
+      {"blockize: a rest", dense,
+       [](Schedule& s) {
+         s.Split(L(s, "matmul", 0), {kRest, int64_t{4}});
+       },
+       [](Schedule& s) { s.Blockize(L(s, "matmul", 1)); }, "around block \"matmul\"", "has a predicate"},
+      {"blockize: what is blockized", dense, [](Schedule& s) { s.Blockize(L(s, "relu", 1)); },
+       [](Schedule& s) { s.Blockize(L(s, "relu_o", 0)); }, "around block \"relu_o\"", "holds loops already"},
       {"cache_read: no such input", dense, Nothing, [](Schedule& s) { s.CacheRead(s.GetBlock("matmul"), 7, "local"); },
        "block \"matmul\"", "it has no input 7"},
       {"cache_read: an unknown scope", dense, Nothing,
@@ -474,7 +519,7 @@ std::vector<Illegal> BlockCases() {
          decomposed(s);
          s.Tensorize(L(s, "matmul", 2), "gemm_f32_6x16_v8");
        },
-       [](Schedule& s) { s.Vectorize(L(s, "matmul", 1)); }, "around block \"matmul\"", "is tensorized"},
+       [](Schedule& s) { s.Vectorize(L(s, "matmul", 1)); }, "around block \"matmul\"", "holds loops of its own"},
   };
 }
 

@@ -93,6 +93,22 @@ class Command {
       const BlockRV block = Block();
       const int64_t index = Number(Word());
       s_.CacheWrite(block, index, Word());
+    } else if (name_ == "read_at" || name_ == "write_at") {
+      const LoopRV loop = Loop();
+      const BlockRV block = Block();
+      const int64_t index = Number(Word());
+      const std::string scope = Word();
+      name_ == "read_at" ? s_.ReadAt(loop, block, index, scope) : s_.WriteAt(loop, block, index, scope);
+    } else if (name_ == "reindex") {
+      const BlockRV block = Block();
+      const int64_t index = Number(Word());
+      s_.Reindex(block, index, Word());
+    } else if (name_ == "cache_index") {
+      const BlockRV block = Block();
+      const std::string scope = Word();
+      s_.CacheIndex(block, scope, Number(Word()));
+    } else if (name_ == "blockize") {
+      s_.Blockize(Loop());
     } else if (name_ == "set_scope") {
       const BlockRV block = Block();
       const int64_t index = Number(Word());
