@@ -10,6 +10,7 @@
 
 #include "compiler/importer/build.h"
 #include "compiler/importer/ops/util.h"
+#include "runtime/tensor.h"
 
 namespace ingot::importer {
 namespace {
@@ -103,8 +104,9 @@ Result<ImportedBranch> AxesChoice::Choose(const NodeImporter& node, const PrimEx
                                           std::span<ImportedBranch> branches) {
   if (ways.size() == 1) return std::move(branches[0]);
   const size_t half = ways.size() / 2;
-  std::vector<OnnxValueInfo> outputs;
+  std::vector<OnnxValueInfo> outputs;  // a node need not name its outputs
   for (const std::string& name : node.node().outputs) outputs.push_back({.name = name});
+  outputs.resize(std::max(outputs.size(), branches[0].results.size()), {.name = "of_axes"});
   BindingBuilder::Nested nested(builder_);
   INGOT_ASSIGN_OR_RETURN(ImportedBranch low, Choose(node, code, ways.first(half), branches.first(half)));
   INGOT_ASSIGN_OR_RETURN(ImportedBranch high, Choose(node, code, ways.subspan(half), branches.subspan(half)));
@@ -147,6 +149,7 @@ Result<std::vector<Expr>> AxesChoice::Import(const OnnxOpRow& row, const NodeImp
   if (!count && !has_known_rank) return node.Unsupported("axes that are no constants, of an unknown number");
   const int64_t rank = std::ssize(data) + (takes.is_of_result ? *count : 0);
   if (count && *count > rank) return node.Invalid("more axes than dims");
+  if (rank > kMaxRank) return node.Unsupported("a rank of " + std::to_string(rank));
   std::vector<std::vector<int64_t>> lists;
   std::vector<int64_t> list;
   bool are_few = true;
@@ -155,6 +158,7 @@ Result<std::vector<Expr>> AxesChoice::Import(const OnnxOpRow& row, const NodeImp
     are_few = AddWays(n, rank, takes.is_ordered, list, lists);
   }
   if (!are_few) return node.Unsupported("axes that are no constants, in more than 64 ways");
+  INGOT_RETURN_IF_ERROR(expansion_.Add(*node.span().operation, lists.size()));
   std::vector<Way> ways;
   for (std::vector<int64_t>& axes : lists) {
     int64_t code = count ? 0 : std::ssize(axes) << rank;

@@ -7,14 +7,15 @@
 
 #include "compiler/importer/binding_builder.h"
 #include "compiler/importer/control_flow.h"
+#include "compiler/importer/expansion.h"
 #include "compiler/importer/onnx_ops.h"
 
 namespace ingot::importer {
 
 class AxesChoice {
  public:
-  AxesChoice(BindingBuilder& builder, ControlFlowImporter& control_flow)
-      : builder_(builder), control_flow_(control_flow) {}
+  AxesChoice(BindingBuilder& builder, ControlFlowImporter& control_flow, Expansion& expansion)
+      : builder_(builder), control_flow_(control_flow), expansion_(expansion) {}
 
   // Whether the axes of this node are an input that only run time knows.
   static bool Takes(const NodeImporter& node);
@@ -38,6 +39,7 @@ class AxesChoice {
 
   BindingBuilder& builder_;
   ControlFlowImporter& control_flow_;
+  Expansion& expansion_;  // counts the ways
 };
 
 }  // namespace ingot::importer

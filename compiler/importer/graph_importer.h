@@ -102,11 +102,11 @@ class GraphImporter final : private BodyImporter {
   LoopBuilder loops_{builder_, sequences_, symbols_.analyzer(), report_};
   SequenceImporter sequence_operators_{builder_, sequences_, loops_, symbols_.analyzer()};
   ControlFlowImporter control_flow_{builder_, sequences_, loops_, report_, *this};
-  AxesChoice axes_choice_{builder_, control_flow_};
   NodeOutputs outputs_{builder_, sequences_, symbols_};
   GraphInputs inputs_{options_, symbols_};
   Scope graph_;
   Expansion expansion_;
+  AxesChoice axes_choice_{builder_, control_flow_, expansion_};
   Rest rest_;
   std::optional<int64_t> channel_block_;                // as soon as a node needs it
   std::vector<std::pair<ir::PrimExpr, bool>> is_one_;  // the dims of which a branch around the node knows it
