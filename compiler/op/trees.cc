@@ -2,6 +2,9 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <optional>
+#include <span>
+#include <string>
 
 #include "compiler/op/build.h"
 #include "compiler/op/families.h"
@@ -15,15 +18,18 @@ namespace {
 constexpr size_t kTreeData = 0, kTreeFeatures = 1, kTreeThresholds = 2, kTreeChildren = 3, kTreeRoots = 4;
 
 // ---- tree_leaves: every tree is walked from its root: x <= threshold leads to a node's first child, x > threshold to
-// its second, NaN to its third one. A child below 0 is the leaf -1 - child. No walk is longer than `depth`: what is no
-// leaf then counts as the leaf 0; numbers of nodes and features that do not exist are those of the last ones.
+// its second, NaN to its third one. The nodes from `inner` on are leaves, at which a walk stays; it gives the number of
+// its leaf among them. No walk is longer than `depth`: what is no leaf then counts as the leaf 0. Numbers of nodes and
+// features that do not exist are those of the last ones, and below 0 of the first.
 Result<ir::Type> InferTreeLeaves(const ir::Call& call) {
   std::vector<ir::TensorType> types;
   for (size_t i = kTreeData; i <= kTreeRoots; ++i) {
     INGOT_ASSIGN_OR_RETURN(const ir::TensorType type, TensorArg(call, i));
     types.push_back(type);
   }
-  if (call->attrs.GetInt("depth") < 0) return OpError(call, "depth: expected an integer >= 0");
+  for (const char* name : {"depth", "inner"}) {
+    if (call->attrs.GetInt(name) < 0) return OpError(call, std::string(name) + ": expected an integer >= 0");
+  }
   INGOT_ASSIGN_OR_RETURN(const std::optional<DataType> dtype,
                          CommonDataType(call, types[kTreeData], types[kTreeThresholds]));
   if (dtype && *dtype != DataType::Float(32) && *dtype != DataType::Float(64)) {
@@ -62,72 +68,166 @@ Result<std::vector<ReferenceTensor>> ReferenceTreeLeaves(const ir::Call& call,
   const int64_t columns = inputs[kTreeData].dims[1], nodes = inputs[kTreeFeatures].dims[0];
   ReferenceTensor out = NewReference(DataType::Int(32), dims);
   ForEachIndex(dims, [&](const Index& at, int64_t flat) {
-    int64_t node = inputs[kTreeRoots].ints[static_cast<size_t>(at[1])];
-    for (int64_t step = 0; node >= 0 && step < call->attrs.GetInt("depth"); ++step) {
-      node = std::min(node, nodes - 1);
+    const int64_t inner = call->attrs.GetInt("inner");
+    int64_t node = std::clamp<int64_t>(inputs[kTreeRoots].ints[static_cast<size_t>(at[1])], 0, nodes - 1);
+    for (int64_t step = 0; node < inner && step < call->attrs.GetInt("depth"); ++step) {
       const int64_t column = std::clamp<int64_t>(inputs[kTreeFeatures].ints[static_cast<size_t>(node)], 0, columns - 1);
       const double x = GetNumber(inputs[kTreeData], at[0] * columns + column);
       const int64_t which = std::isnan(x) ? 2 : x <= GetNumber(inputs[kTreeThresholds], node) ? 0 : 1;
-      node = inputs[kTreeChildren].ints[static_cast<size_t>(node * 3 + which)];
+      node = std::clamp<int64_t>(inputs[kTreeChildren].ints[static_cast<size_t>(node * 3 + which)], 0, nodes - 1);
     }
-    out.ints[static_cast<size_t>(flat)] = node < 0 ? -1 - node : 0;
+    out.ints[static_cast<size_t>(flat)] = std::max<int64_t>(node - inner, 0);
   });
   return OneReference(std::move(out));
 }
 
-// Several trees of a row are walked at a time: each step of a walk waits for the loads of the one before. A walk that has
-// reached its leaf stays there until the others have.
-constexpr int64_t kWalks = 8;
+// What constant operands prove, so that a step of a walk need not ask for it.
+struct TreeFacts {
+  bool has_columns = false;  // every feature is a column of the data
+  bool has_nodes = false;    // every child and root is a node
+  bool stays = false;        // every child of a leaf is the leaf itself
+  bool nan_goes_on = false;  // NaN leads where every x > threshold does
+};
+TreeFacts FactsOfTrees(const ir::Call& call) {
+  const auto numbers = [&](size_t i) -> std::optional<std::span<const int32_t>> {
+    const auto* constant = ir::As<ir::ConstantNode>(call->args[i]);
+    if (constant == nullptr || constant->data->dtype() != DataType::Int(32)) return std::nullopt;
+    const std::span<const std::byte> bytes = constant->data->bytes();
+    return std::span(reinterpret_cast<const int32_t*>(bytes.data()), bytes.size() / sizeof(int32_t));
+  };
+  const auto features = numbers(kTreeFeatures), children = numbers(kTreeChildren), roots = numbers(kTreeRoots);
+  const auto columns = ir::AsConstInt((*ir::As<ir::TensorTypeNode>(call->args[kTreeData]->type)->dims)[1]);
+  TreeFacts facts;
+  if (!features || !children || !roots) return facts;
+  const auto is_node = [&](int32_t child) { return child >= 0 && child < static_cast<int64_t>(features->size()); };
+  facts.has_columns =
+      columns && std::ranges::all_of(*features, [&](int32_t column) { return column >= 0 && column < *columns; });
+  facts.has_nodes = std::ranges::all_of(*children, is_node) && std::ranges::all_of(*roots, is_node);
+  facts.nan_goes_on = facts.stays = true;
+  const int64_t inner = call->attrs.GetInt("inner");
+  for (size_t i = 0; i < children->size(); ++i) {
+    const auto node = static_cast<int64_t>(i / 3);
+    if (i % 3 == 2) facts.nan_goes_on &= (*children)[i] == (*children)[i - 1];
+    if (node >= inner) facts.stays &= (*children)[i] == node;
+  }
+  return facts;
+}
+
+// Several walks go on at a time, since each step of one waits for the loads of the one before: of trees that one row
+// takes, or of rows in one tree, which then stays in the first-level cache. A walk that has reached its leaf stays there
+// until the others have.
+class TreeWalks {
+ public:
+  static constexpr int64_t kWalks = 8;
+  static constexpr int64_t kRows = 64;  // of which the walks of all trees are a task
+
+  TreeWalks(const TeArgs& args, const Buffers& inputs, const Buffers& outputs)
+      : inputs_(inputs),
+        out_(outputs[0]),
+        facts_(FactsOfTrees(args.call())),
+        depth_(ir::Int64(args.call()->attrs.GetInt("depth"))),
+        inner_(ir::Int64(args.call()->attrs.GetInt("inner"))) {}
+
+  // Of one row after another, some trees at a time.
+  Stmt ByTrees() const {
+    const int64_t walks = std::clamp<int64_t>(ir::AsConstInt(trees()).value_or(kWalks), 1, kWalks);
+    return Nest("tree_leaves", {rows(), Parts(trees(), walks)}, walks, [&](const Places& i, int64_t walk) {
+      return Place{i[0], i[1] * walks + walk, ir::BoolImm(true), i[1] * walks + walk < trees()};
+    });
+  }
+  // Of one tree after another, some rows at a time.
+  Stmt ByRows() const {
+    const Dims extents = {Parts(rows(), kRows), trees(), ir::Int64(kRows / kWalks)};
+    return Nest("tree_leaves_of_rows", extents, kWalks, [&](const Places& i, int64_t walk) {
+      const PrimExpr row = i[0] * kRows + i[2] * kWalks + walk;
+      return Place{row, i[1], row < rows(), ir::BoolImm(true)};
+    });
+  }
+  // How many rows are worth walking a tree for.
+  PrimExpr AreFew() const { return rows() < ir::Int64(kWalks); }
+
+ private:
+  // The row and the tree of a walk, and whether there are such.
+  struct Place {
+    PrimExpr row, tree, has_row, has_tree;
+  };
+  using PlaceOf = std::function<Place(const Places& i, int64_t walk)>;
+
+  const PrimExpr& rows() const { return out_->shape[0]; }
+  const PrimExpr& trees() const { return out_->shape[1]; }
+  static PrimExpr Parts(const PrimExpr& whole, int64_t part) {
+    return SimplifyDim(ir::FloorDiv(whole + (part - 1), ir::Int64(part)));
+  }
+  static PrimExpr Wide(const PrimExpr& x) { return ir::Cast(DataType::Int(64), x); }
+
+  Stmt Nest(const std::string& name, const Dims& extents, int64_t walks, const PlaceOf& place_of) const {
+    const PrimExpr zero = ir::Int64(0), one = ir::Int64(1);
+    const Buffer nodes = ir::MakeBuffer("node", DataType::Int(64), {ir::Int64(walks)}, "local");
+    const Buffer step = ir::MakeBuffer("step", DataType::Int(64), {one}, "local");
+    const Places first = {zero};
+    return SpatialNest(
+        name, extents,
+        [&](const Places& i) {
+          const auto for_walks = [&](const std::function<Stmt(const Places& walk, const Place& at)>& body) {
+            std::vector<Stmt> stmts;
+            for (int64_t walk = 0; walk < walks; ++walk) stmts.push_back(body({ir::Int64(walk)}, place_of(i, walk)));
+            return ir::MakeSeq(std::move(stmts));
+          };
+          const Stmt start = for_walks([&](const Places& walk, const Place& at) {
+            return Store(nodes, NodeOf(Load(inputs_[kTreeRoots], {ir::Min(at.tree, trees() - one)})), walk);
+          });
+          const Stmt onward = for_walks(
+              [&](const Places& walk, const Place& at) { return Step(nodes, walk, ir::Min(at.row, rows() - one)); });
+          const Stmt finish = for_walks([&](const Places& walk, const Place& at) {
+            const PrimExpr leaf = ir::Max(Load(nodes, walk) - inner_, zero);
+            return If(ir::And(at.has_row, at.has_tree), Store(out_, ir::Cast(out_->dtype, leaf), {at.row, at.tree}));
+          });
+          PrimExpr least = Load(nodes, first);
+          for (int64_t walk = 1; walk < walks; ++walk) least = ir::Min(least, Load(nodes, {ir::Int64(walk)}));
+          const PrimExpr going = ir::And(least < inner_, Load(step, first) < depth_);
+          const Stmt walk =
+              ir::MakeSeq({start, Store(step, zero, first),
+                           While(going, ir::MakeSeq({onward, Store(step, Load(step, first) + one, first)})), finish});
+          return If(place_of(i, 0).has_row, walk);  // the last task has fewer rows
+        },
+        {nodes, step});
+  }
+
+  // The number of a node that is there.
+  PrimExpr NodeOf(const PrimExpr& number) const {
+    const PrimExpr wide = Wide(number);
+    if (facts_.has_nodes) return wide;
+    return ir::Max(ir::Min(wide, inputs_[kTreeFeatures]->shape[0] - ir::Int64(1)), ir::Int64(0));
+  }
+
+  Stmt Step(const Buffer& nodes, const Places& walk, const PrimExpr& row) const {
+    const PrimExpr zero = ir::Int64(0), one = ir::Int64(1);
+    const PrimExpr last_column = inputs_[kTreeData]->shape[1] - one;
+    return Let("at", Load(nodes, walk), [&](const PrimExpr& at) {
+      PrimExpr column = Wide(Load(inputs_[kTreeFeatures], {at}));
+      if (!facts_.has_columns) column = ir::Max(ir::Min(column, last_column), zero);
+      return Let("x", Load(inputs_[kTreeData], {row, column}), [&](const PrimExpr& x) {
+        const PrimExpr is_yes = x <= Load(inputs_[kTreeThresholds], {at});
+        const PrimExpr otherwise = facts_.nan_goes_on ? one : ir::Select(IsNan(x), ir::Int64(2), one);
+        const PrimExpr child = NodeOf(Load(inputs_[kTreeChildren], {at, ir::Select(is_yes, zero, otherwise)}));
+        return Store(nodes, facts_.stays ? child : ir::Select(at >= inner_, at, child), walk);
+      });
+    });
+  }
+
+  const Buffers& inputs_;
+  const Buffer out_;
+  const TreeFacts facts_;
+  const PrimExpr depth_, inner_;
+};
 
 Statements DefineTreeLeaves(const TeArgs& args, const Buffers& inputs, const Buffers& outputs) {
-  const DataType index = DataType::Int(64);
-  const PrimExpr zero = ir::Int64(0), one = ir::Int64(1);
-  const PrimExpr last_node = inputs[kTreeFeatures]->shape[0] - one;
-  const PrimExpr last_column = inputs[kTreeData]->shape[1] - one;
-  const PrimExpr depth = ir::Int64(args.call()->attrs.GetInt("depth"));
-  const PrimExpr rows = outputs[0]->shape[0], trees = outputs[0]->shape[1];
-  const int64_t walks = std::clamp<int64_t>(ir::AsConstInt(trees).value_or(kWalks), 1, kWalks);
-  const Buffer nodes = ir::MakeBuffer("node", index, {ir::Int64(walks)}, "local");
-  const Buffer step = ir::MakeBuffer("step", index, {one}, "local");
-  const Places first = {zero};
-  const auto wide = [&](const PrimExpr& x) { return ir::Cast(index, x); };
-  const auto for_walks = [&](const std::function<Stmt(const Places& walk)>& body) {
-    std::vector<Stmt> stmts;
-    for (int64_t walk = 0; walk < walks; ++walk) stmts.push_back(body({ir::Int64(walk)}));
-    return ir::MakeSeq(std::move(stmts));
-  };
-  const Stmt nest = SpatialNest(
-      "tree_leaves", {rows, SimplifyDim(ir::FloorDiv(trees + (walks - 1), ir::Int64(walks)))},
-      [&](const Places& i) {
-        const auto tree_of = [&](const Places& walk) { return i[1] * walks + walk[0]; };
-        const Stmt start = for_walks([&](const Places& walk) {
-          return Store(nodes, wide(Load(inputs[kTreeRoots], {ir::Min(tree_of(walk), trees - one)})), walk);
-        });
-        const Stmt onward = for_walks([&](const Places& walk) {
-          const PrimExpr node = Load(nodes, walk);
-          return Let("at", ir::Max(ir::Min(node, last_node), zero), [&](const PrimExpr& at) {
-            const PrimExpr column = ir::Max(ir::Min(wide(Load(inputs[kTreeFeatures], {at})), last_column), zero);
-            return Let("x", Load(inputs[kTreeData], {i[0], column}), [&](const PrimExpr& x) {
-              const PrimExpr is_yes = x <= Load(inputs[kTreeThresholds], {at});
-              const PrimExpr which = ir::Select(is_yes, zero, ir::Select(IsNan(x), ir::Int64(2), one));
-              const PrimExpr child = wide(Load(inputs[kTreeChildren], {at, which}));
-              return Store(nodes, ir::Select(node < zero, node, child), walk);
-            });
-          });
-        });
-        const Stmt finish = for_walks([&](const Places& walk) {
-          const PrimExpr reached = Load(nodes, walk);
-          const PrimExpr leaf = ir::Select(reached < zero, ir::Int64(-1) - reached, zero);
-          return If(tree_of(walk) < trees, Store(outputs[0], ir::Cast(outputs[0]->dtype, leaf), {i[0], tree_of(walk)}));
-        });
-        PrimExpr latest = Load(nodes, first);
-        for (int64_t walk = 1; walk < walks; ++walk) latest = ir::Max(latest, Load(nodes, {ir::Int64(walk)}));
-        const PrimExpr going = ir::And(latest >= zero, Load(step, first) < depth);
-        return ir::MakeSeq({start, Store(step, zero, first),
-                            While(going, ir::MakeSeq({onward, Store(step, Load(step, first) + one, first)})), finish});
-      },
-      {nodes, step});
-  return {{nest}};
+  const TreeWalks walks(args, inputs, outputs);
+  const PrimExpr are_few = walks.AreFew();
+  if (const auto known = ir::AsConstInt(SimplifyDim(are_few))) {
+    return {{*known != 0 ? walks.ByTrees() : walks.ByRows()}};
+  }
+  return {{If(are_few, walks.ByTrees()), If(ir::Not(are_few), walks.ByRows())}};
 }
 
 double TreeCost(const ir::Call& call, const Target&) {
@@ -141,7 +241,7 @@ std::vector<OpRow> TreeOps() {
   rows.push_back({.name = "tree_leaves",
                   .summary = "the number of the leaf of each decision tree that each row reaches",
                   .arg_names = {"data", "features", "thresholds", "children", "roots"},
-                  .attrs = {{"depth", AttrType::kInt, {}, true}},
+                  .attrs = {{"depth", AttrType::kInt, {}, true}, {"inner", AttrType::kInt, {}, true}},
                   .infer = InferTreeLeaves,
                   .reference = ReferenceTreeLeaves,
                   .implementations = {{"walk", Always, TreeCost, {}, BuildStatements<DefineTreeLeaves>}},

@@ -403,16 +403,16 @@ def grid_sample(c, x):
 
 def tree_leaves(c, x):
     data, features, thresholds, children, roots = x
-    leaves = np.zeros((len(data), len(roots)), np.int64)
+    leaves, inner, last = np.zeros((len(data), len(roots)), np.int64), c["attrs"]["inner"], len(features) - 1
     for i, row in enumerate(wide(data)):
-        for j, node in enumerate(roots.tolist()):
+        for j, node in enumerate(np.clip(roots, 0, last).tolist()):
             for _ in range(c["attrs"]["depth"]):
-                if node < 0:
+                if node >= inner:
                     break
-                node = min(node, len(features) - 1)
                 value = row[np.clip(features[node], 0, data.shape[1] - 1)]
-                node = int(children[node][2 if np.isnan(value) else int(not value <= thresholds[node])])
-            leaves[i, j] = -1 - node if node < 0 else 0
+                child = int(children[node][2 if np.isnan(value) else int(not value <= thresholds[node])])
+                node = min(max(child, 0), last)
+            leaves[i, j] = max(node - inner, 0)
     return leaves
 
 

@@ -12,7 +12,7 @@
 namespace ingot::importer {
 namespace {
 
-// Nodes of all trees, as tree_leaves takes them: a child below 0 is the leaf -1 - child.
+// Nodes of all trees; a child below 0 is the leaf -1 - child.
 struct Forest {
   DataType dtype = DataType::Float(32);            // of features, thresholds and weights: or float64
   std::vector<int32_t> features, children, roots;  // children: of x <= threshold, of x > threshold, of NaN
@@ -240,15 +240,29 @@ Result<LeafWeights> ReadLeafWeights(const NodeImporter& node, const Forest& fore
   return weights;
 }
 
-Result<Expr> LeavesOf(const NodeImporter& node, const Expr& x, const Forest& forest) {
+// The leaves that rows reach. Behind all other nodes the operator has the leaves, which are their own children.
+Result<Expr> LeavesOf(const NodeImporter& node, const Expr& x, Forest forest) {
   const DataType index = DataType::Int(32);
-  const auto nodes = static_cast<int64_t>(forest.features.size());
+  const auto inner = static_cast<int64_t>(forest.features.size());
+  int32_t lowest = -1;
+  for (const std::vector<int32_t>* places : {&forest.children, &forest.roots}) {
+    for (const int32_t place : *places) lowest = std::min(lowest, place);
+  }
+  const int64_t nodes = inner - lowest;
+  if (nodes > std::numeric_limits<int32_t>::max() / 3) return node.Unsupported("more than 2^29 nodes");
+  for (std::vector<int32_t>* places : {&forest.children, &forest.roots}) {
+    for (int32_t& place : *places) place = place < 0 ? static_cast<int32_t>(inner - 1 - place) : place;
+  }
+  for (int64_t leaf = inner; leaf < nodes; ++leaf) {
+    const auto own = static_cast<int32_t>(leaf);
+    forest.Add(0, 0, own, own, false);
+  }
   return node.Bind(
       "tree_leaves",
       {x, ConstantOf(index, {nodes}, forest.features), NumberConstant(forest.dtype, forest.thresholds, {nodes}),
        ConstantOf(index, {nodes, 3}, forest.children),
        ConstantOf(index, {static_cast<int64_t>(forest.roots.size())}, forest.roots)},
-      {{"depth", forest.depth}});
+      {{"depth", forest.depth}, {"inner", inner}});
 }
 
 // Joins the weights [n, trees, width] of the leaves that rows reach.

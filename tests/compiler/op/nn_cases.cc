@@ -571,15 +571,18 @@ void TreeCases(CaseBuilder& b) {
   const auto add = [&](const std::string& label, const ReferenceTensor& data, const ReferenceTensor& roots,
                        int64_t depth) {
     b.Add("tree_leaves", label,
-          {data, Of(kI32, {4}, {1, 0, 9, -3}), Of(data.dtype, {4}, {0.5, -1, 2, kNan}),
-           Of(kI32, {4, 3}, {1, 2, -1, -1, -2, -2, 3, -3, 9, -4, -5, 0}), roots},
-          {{"depth", depth}});
+          {data, Of(kI32, {9}, {1, 0, 9, -3, 0, 0, 0, 1, 0}),
+           Of(data.dtype, {9}, {0.5, -1, 2, kNan, 0, kNan, 0, 0, 0}),
+           // Of the leaves 4 to 8 the fourth has other children than itself, which no walk goes to.
+           Of(kI32, {9, 3}, {1, 2, 4, 4, 5, 5, 3, 6, 9, 7, 8, -1, 4, 4, 4, 5, 5, 5, 6, 6, 6, 0, 1, 2, 8, 8, 8}), roots},
+          {{"depth", depth}, {"inner", 4}});
   };
   const ReferenceTensor rows = Of(kF32, {6, 2}, {0, 0.5, -2, 0.25, 1, kInf, kNan, kNan, -kInf, 1, -1, kNan});
-  add("float32", rows, Of(kI32, {3}, {0, 1, -4}), 3);
-  add("float64", Of(kF64, {2, 2}, {-1 + 1e-12, 0.5 + 1e-12, -1 - 1e-12, 0.5}), Of(kI32, {3}, {0, 1, -4}), 3);
+  add("float32", rows, Of(kI32, {3}, {0, 1, 7}), 3);
+  add("float64", Of(kF64, {2, 2}, {-1 + 1e-12, 0.5 + 1e-12, -1 - 1e-12, 0.5}), Of(kI32, {3}, {0, 1, 7}), 3);
+  add("many_rows", Data(kF32, {67, 2}), Of(kI32, {11}, {0, 1, 2, 3, 4, 5, 6, 7, 8, -3, 20}), 3);
   add("cut", rows, Of(kI32, {2}, {0, 17}), 1);  // walks that end before a leaf, a root that does not exist
-  add("no_walk", rows, Of(kI32, {1}, {-2}), 0);
+  add("no_walk", rows, Of(kI32, {1}, {5}), 0);
   add("empty", Data(kF32, {0, 2}), Of(kI32, {3}, {0, 1, 2}), 3);
   add("no_trees", rows, Of(kI32, {0}, {}), 3);
 }
