@@ -27,6 +27,21 @@ namespace {
 // image, and of others.
 constexpr int64_t kChannelsOfImage = 4, kLikelyImage = 224, kLikelyInside = 56;
 
+// How tuning may choose "layout".
+constexpr int64_t kAllPlain = 0, kByCost = 1, kAllBlocks = 2;
+
+// The sizes of a convolution's data and weights, and its padding: "1x64x56x56:64x64x3x3:1x1x1x1".
+std::string SizesOf(const ir::Call& call) {
+  std::string text;
+  for (size_t arg = 0; arg < 2; ++arg) {
+    for (const ir::PrimExpr& dim : *TypedDimsOf(call->args[arg])) text += op::Describe(dim) + "x";
+    text.back() = ':';
+  }
+  for (const int64_t pad : call->attrs.GetInts("padding")) text += std::to_string(pad) + "x";
+  text.pop_back();
+  return text;
+}
+
 double Elements(const Dims& dims) {
   double count = 1;
   for (const ir::PrimExpr& dim : dims) {
@@ -147,8 +162,8 @@ std::optional<double> ElementwiseFilling(const ir::Call& call,
   return ir::RoundToFloat(dtype, number);
 }
 
-BlockedCalls::BlockedCalls(const ir::Function& function, const WeightBindings& weights, const PassOptions& options)
-    : weights_(weights), options_(options) {
+BlockedCalls::BlockedCalls(const ir::Function& function, const WeightBindings& weights, PassContext& context)
+    : weights_(weights), context_(context), options_(context.options) {
   for (const ir::Var& param : function->params) {
     const Dims* dims = TypedDimsOf(param);
     if (dims == nullptr || dims->size() != 4) continue;
@@ -160,7 +175,7 @@ BlockedCalls::BlockedCalls(const ir::Function& function, const WeightBindings& w
     }
   }
   // All variants share the layouts, so the least demanding variant decides.
-  if (!options.target.variants.empty()) target_ = options.target.variants.front();
+  if (!options_.target.variants.empty()) target_ = options_.target.variants.front();
 }
 
 BlockedCall BlockedCalls::KindOf(const ir::Binding& binding) const {
@@ -217,7 +232,40 @@ std::vector<WindowChoice> BlockedCalls::WindowChoices(const ir::Call& call) cons
   for (const op::Implementation& implementation : row.implementations) {
     if (std::optional<WindowChoice> choice = Consider(call, implementation)) choices.push_back(*std::move(choice));
   }
+  if (std::ranges::any_of(choices, &WindowChoice::makes_blocks)) ChooseLayout(choices);
+  ChooseWinograd(call, choices);
   return choices;
+}
+
+void BlockedCalls::ChooseLayout(std::vector<WindowChoice>& choices) const {
+  if (std::ranges::any_of(choices, [](const WindowChoice& choice) { return choice.narrow_group > 0; }) &&
+      context_.Choose("dense_groups", 1, {0, 1}) == 0) {
+    std::erase_if(choices, [](const WindowChoice& choice) { return choice.narrow_group > 0; });
+  }
+  const int64_t layout = context_.Choose("layout", kByCost, {kAllPlain, kByCost, kAllBlocks});
+  if (layout == kAllPlain) std::erase_if(choices, &WindowChoice::makes_blocks);
+  if (layout != kAllBlocks) return;
+  constexpr double kNeverCheaper = 1e3;
+  for (WindowChoice& choice : choices) {
+    if (!choice.makes_blocks()) choice.cost *= kNeverCheaper;
+  }
+}
+
+void BlockedCalls::ChooseWinograd(const ir::Call& call, std::vector<WindowChoice>& choices) const {
+  bool is_possible = false, is_cheaper = false;
+  for (WindowChoice& choice : choices) {
+    choice.winograd_cost = WinogradCost(call, choice);
+    is_possible |= choice.winograd_cost.has_value();
+    is_cheaper |= choice.winograd_cost && IsWorthWinograd(call) && *choice.winograd_cost < choice.cost;
+  }
+  if (!is_possible) return;
+  const int64_t chosen = context_.Choose("winograd:" + SizesOf(call), is_cheaper ? 1 : 0, {0, 1});
+  for (WindowChoice& choice : choices) {
+    if (chosen == 0 || !choice.winograd_cost) continue;
+    if (is_cheaper && *choice.winograd_cost >= choice.cost) continue;  // the usual choice
+    choice.cost = *choice.winograd_cost;
+    choice.is_winograd = true;
+  }
 }
 
 // Returns the call with one implementation; nothing if the implementation does not support it.
@@ -258,10 +306,6 @@ std::optional<WindowChoice> BlockedCalls::Consider(const ir::Call& call,
   const Result<ir::Call> laid_out = op::MakeCall(op::RowOf(call)->name, std::move(args), choice.attrs);
   if (!laid_out.ok() || !implementation.predicate(*laid_out, target_)) return std::nullopt;
   choice.cost = implementation.cost(*laid_out, target_);
-  if (const std::optional<double> cost = WinogradCost(call, choice); cost && *cost < choice.cost) {
-    choice.cost = *cost;
-    choice.is_winograd = true;
-  }
   return choice;
 }
 
@@ -290,10 +334,16 @@ bool BlockedCalls::FillGroups(const ir::Call& call, WindowChoice& choice) const 
   return true;
 }
 
+// Whether an image has so many tiles that they outweigh the weights.
+bool BlockedCalls::IsWorthWinograd(const ir::Call& call) const {
+  constexpr int64_t kFewestTiles = 9;
+  const Dims out = LikelyDims(*TypedDimsOf(call));
+  return TilesOf(*ir::AsConstInt(out[2])) * TilesOf(*ir::AsConstInt(out[3])) >= kFewestTiles;
+}
+
 // Winograd's convolution (op/topi/winograd.h): a quarter of the multiplications of a 3 x 3 window, for two passes over
 // memory and four times the weights. Returns what it costs, given that of the dense one, where it can be used.
 std::optional<double> BlockedCalls::WinogradCost(const ir::Call& call, const WindowChoice& choice) const {
-  constexpr int64_t kFewestTiles = 9;  // per image, so that they outweigh the weights
   if (!choice.takes_blocks() || call->args.size() != 2) return std::nullopt;
   // A call that names its result's dtype asks for sums of the products themselves: of integers they are exact.
   if (!call->attrs.Find("out_dtype")->is_none()) return std::nullopt;
@@ -313,7 +363,6 @@ std::optional<double> BlockedCalls::WinogradCost(const ir::Call& call, const Win
              out = LikelyDims(Filled(*TypedDimsOf(call), layout));
   const int64_t height = *ir::AsConstInt(out[2]), width = *ir::AsConstInt(out[3]);
   const int64_t tiles = TilesOf(height) * TilesOf(width);
-  if (tiles < kFewestTiles) return std::nullopt;
   const double covered = static_cast<double>(tiles * op::topi::kWinogradTile * op::topi::kWinogradTile) /
                          static_cast<double>(height * width);
   return choice.cost * covered / 4 + op::WinogradTransformCost((Elements(in) + Elements(out)) * covered);

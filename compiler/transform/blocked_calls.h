@@ -30,8 +30,9 @@ struct WindowChoice {
   std::vector<op::Layout> layouts;  // of the arguments in order, then of the result
   ir::Attrs attrs;                  // the call's in these layouts
   double cost = 0;
-  int64_t narrow_group = 0;  // width of groups that share blocks; 0: no groups share
-  bool is_winograd = false;  // a dense convolution that is better computed as Winograd's
+  int64_t narrow_group = 0;             // width of groups that share blocks; 0: no groups share
+  std::optional<double> winograd_cost;  // of a dense convolution that Winograd's can compute
+  bool is_winograd = false;             // it does
 
   bool takes_blocks() const { return layouts.front().IsBlocked(); }
   bool makes_blocks() const { return layouts.back().IsBlocked(); }
@@ -39,8 +40,10 @@ struct WindowChoice {
 
 class BlockedCalls {
  public:
-  // For the calls of a function. Weights and options are borrowed.
-  BlockedCalls(const ir::Function& function, const WeightBindings& weights, const PassOptions& options);
+  // For the calls of a function. Weights and the context are borrowed; tuning may choose otherwise than the costs
+  // (PassContext::Choose) between blocks and plain images, Winograd's convolution and the direct one of each size, and
+  // groups that share blocks or do not.
+  BlockedCalls(const ir::Function& function, const WeightBindings& weights, PassContext& context);
 
   BlockedCall KindOf(const ir::Binding& binding) const;
   // The ways to compute a window's call.
@@ -52,11 +55,15 @@ class BlockedCalls {
   std::optional<WindowChoice> Consider(const ir::Call& call, const op::Implementation& implementation) const;
   bool FillGroups(const ir::Call& call, WindowChoice& choice) const;
   std::optional<double> WinogradCost(const ir::Call& call, const WindowChoice& choice) const;
+  bool IsWorthWinograd(const ir::Call& call) const;
+  void ChooseLayout(std::vector<WindowChoice>& choices) const;
+  void ChooseWinograd(const ir::Call& call, std::vector<WindowChoice>& choices) const;
   bool TakesBlocks(const ir::Call& call) const;
   // Returns the image's dims with a height and a width that are not known replaced by likely ones.
   op::Dims LikelyDims(op::Dims dims) const;
 
   const WeightBindings& weights_;
+  PassContext& context_;
   const PassOptions& options_;
   Target target_;
   ir::PrimVarMap likely_;  // of symbols in the function's parameters

@@ -49,7 +49,7 @@ namespace {
 class LayoutConverter {
  public:
   LayoutConverter(const ir::Function& function, bool keep, PassContext& context)
-      : weights_(function, keep), calls_(function, weights_, context.options), context_(context) {}
+      : weights_(function, keep), calls_(function, weights_, context), context_(context) {}
 
   Result<ir::Function> Convert(const ir::Function& function) {
     return MapDataflowBlocks(function, [&](std::vector<ir::Binding>& bindings) -> Result<bool> {

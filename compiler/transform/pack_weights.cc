@@ -72,7 +72,7 @@ class Packer : public ir::ExprMutator {
     const bool is_for_target =
         packing != nullptr && (!packing->is_of_gpus || context_.options.target.kind == Target::Kind::kCuda);
     if (!is_for_target || !is_prepared || !IsPermitted(RewriteId::kPackWeights, context_.options.rewrites) ||
-        !CanPack(*call, *packing)) {
+        !CanPack(*call, *packing) || context_.Choose("pack_weights", 1, {0, 1}) == 0) {
       return ir::ExprMutator::Mutate(call);
     }
     const Result<Expr> packed = packing->pack(call, [&](std::string_view op, std::vector<Expr> args, ir::Attrs attrs) {

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "compiler/ir/module.h"
+#include "compiler/schedule/choices.h"
 #include "compiler/target/target.h"
 #include "compiler/transform/rewrite_table.h"
 #include "runtime/status.h"
@@ -37,6 +38,7 @@ struct PassOptions {
   std::vector<std::string> schedule_rules;         // of default_schedule, in this order; empty: all
   std::vector<std::string> disabled_passes;        // passes that are left out
   RewritePermissions rewrites;                     // --strict-math, --fast-math
+  schedule::Chosen graph_choices;                  // by PassContext::Choose's names, what is not to be the usual
 };
 
 struct Pass;
@@ -53,6 +55,13 @@ class PassInstrument {
   virtual Status AfterPass(const Pass& pass, const ir::IRModule& module, double seconds);
 };
 
+// A number that passes choose for the whole file, that is, for all CPUs of its target, and that tuning may choose
+// otherwise (driver/tune_graph.h).
+struct GraphChoice {
+  schedule::Choice choice;  // its usual value is that of the first who asked
+  int64_t calls = 0;        // how many asked
+};
+
 struct PassContext {
   PassOptions options;
   // Receive notes for the user (such as an exhausted folding budget), and notes that only explain the result. May be
@@ -60,6 +69,10 @@ struct PassContext {
   std::function<void(std::string_view)> log, detail;
   std::vector<PassInstrument*> instruments;  // called in order; borrowed
   RewriteLog rewrites;                       // rewrites applied so far
+  std::vector<GraphChoice> choices;          // asked for so far, in order
+
+  // The usual value, or the one that the options have under this name, if it is a candidate. Candidates ascend.
+  int64_t Choose(const std::string& name, int64_t usual, std::vector<int64_t> candidates);
 
   // Whether the options permit a rewrite of the call; if so, it is logged, so ask only where it is applied.
   template <typename Operation>  // a call, or a name

@@ -122,6 +122,19 @@ Status PassInstrument::BeforePass(const Pass&, const ir::IRModule&) { return Sta
 void PassInstrument::Rewritten(const Pass&, Exactness) {}
 Status PassInstrument::AfterPass(const Pass&, const ir::IRModule&, double) { return Status(); }
 
+int64_t PassContext::Choose(const std::string& name, int64_t usual, std::vector<int64_t> candidates) {
+  const auto chosen = options.graph_choices.find(name);
+  const bool is_chosen = chosen != options.graph_choices.end() && std::ranges::count(candidates, chosen->second) > 0;
+  const int64_t value = is_chosen ? chosen->second : usual;
+  const auto asked = std::ranges::find(choices, name, [](const GraphChoice& each) { return each.choice.name; });
+  if (asked == choices.end()) {
+    choices.push_back({{name, value, usual, std::move(candidates)}, 1});
+  } else {
+    ++asked->calls;
+  }
+  return value;
+}
+
 std::span<const Pass> GraphPasses() { return PassTable(); }
 
 const Pass* FindPass(std::string_view name) {
