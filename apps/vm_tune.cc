@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -14,6 +15,7 @@
 #include "apps/common/tool.h"
 #include "compiler/codegen/codegen.h"
 #include "compiler/driver/compile.h"
+#include "compiler/driver/tune_graph.h"
 #include "compiler/driver/tune_model.h"
 #include "compiler/driver/write.h"
 #include "compiler/tune/database.h"
@@ -40,9 +42,9 @@ struct Options {
   std::vector<std::string> arguments, input_shapes, dims, sizes, tasks;
   std::vector<std::string> runners;
   std::string target = "cpu:native", output, db, search = "evolution", cost_model = "auto", worker, report, time_budget,
-              run_timeout = "10s", repeat_time = "5ms";
+              run_timeout = "10s", repeat_time = "5ms", only;
   int trials = 64, repeats = 5, trials_per_task = 256, early_stop = 64, threads = 1, seed = 1;
-  bool list_tasks = false, hot = false;
+  bool list_tasks = false, hot = false, cold = false;
 };
 
 std::string Microseconds(double seconds) {
@@ -91,10 +93,18 @@ class Tuning {
       INGOT_ASSIGN_OR_RETURN(tune::Sizes sizes, tune::ParseSizes(text));
       sizes_.push_back(std::move(sizes));
     }
-    INGOT_ASSIGN_OR_RETURN(tasks_, driver::TasksOfModel(model_, compile_, sizes_));
-    INGOT_RETURN_IF_ERROR(KeepNamedTasks());
     target_ = compile_.target.variants.front();
     return Status();
+  }
+
+  bool tunes_graph() const { return options_.only != "schedules"; }
+  bool tunes_schedules() const { return options_.only != "graph"; }
+
+  // With what graph passes choose by now.
+  Status FindTasks() {
+    if (!tunes_schedules()) return Status();
+    INGOT_ASSIGN_OR_RETURN(tasks_, driver::TasksOfModel(model_, compile_, sizes_));
+    return KeepNamedTasks();
   }
 
   // --task: the others are left out, as if the model did not have them.
@@ -134,6 +144,7 @@ class Tuning {
     tuning.seed = static_cast<uint64_t>(options_.seed);
     tuning.measure.threads = options_.threads;
     if (options_.hot) tuning.measure.flush_bytes = 0;
+    tuning.all_cold = options_.cold;
     return tuning;
   }
 
@@ -166,12 +177,27 @@ class Tuning {
     if (!database.database().torn_line().empty()) tool_.Note(database.database().torn_line());
     INGOT_ASSIGN_OR_RETURN(const auto pool, Runners());
     std::signal(SIGINT, OnInterrupt);
-    INGOT_ASSIGN_OR_RETURN(const driver::ModelTuning result,
-                           driver::TuneModel(model_, tasks_, compile_, tuning, *pool, database, interrupted,
-                                             [this](const tune::TuneProgress& progress) {
-                                               tool_.Progress(progress.step, progress.done, progress.total);
-                                             }));
-    INGOT_RETURN_IF_ERROR(ReportResults(path, result));
+    const auto show = [this](const tune::TuneProgress& progress) {
+      tool_.Progress(progress.step, progress.done, progress.total);
+    };
+    driver::GraphTuning graph;
+    if (tunes_graph()) {
+      // At most half of the time, if schedules are to be tuned as well; they get what is left.
+      const auto start = std::chrono::steady_clock::now();
+      tune::TuneOptions of_graph = tuning;
+      if (tunes_schedules()) of_graph.seconds /= 2;
+      INGOT_ASSIGN_OR_RETURN(graph, driver::TuneGraph(model_, compile_, of_graph, *pool, database, interrupted, show));
+      compile_.pass_options.graph_choices = graph.taken;
+      tuning.seconds -= std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    }
+    driver::ModelTuning result;
+    result.note = "schedules were not tuned";
+    INGOT_RETURN_IF_ERROR(FindTasks());
+    if (tunes_schedules()) {
+      INGOT_ASSIGN_OR_RETURN(result,
+                             driver::TuneModel(model_, tasks_, compile_, tuning, *pool, database, interrupted, show));
+    }
+    INGOT_RETURN_IF_ERROR(ReportResults(path, result, graph));
     return interrupted ? int{kExitInterrupted} : int{kExitOk};
   }
 
@@ -202,9 +228,15 @@ class Tuning {
     return row;
   }
 
-  Status ReportResults(const std::string& path, const driver::ModelTuning& tuning) {
-    const tune::TuningReport report{
+  Status ReportResults(const std::string& path, const driver::ModelTuning& tuning, const driver::GraphTuning& graph) {
+    tune::TuningReport report{
         std::filesystem::path(path).filename().string(), target_, tasks_, tuning.results, tuning.model, tuning.note};
+    for (const driver::GraphTuning::Tried& tried : graph.screened) {
+      report.graph.insert(report.graph.end(), tried.records.begin(), tried.records.end());
+    }
+    report.graph.insert(report.graph.end(), graph.compared.records.begin(), graph.compared.records.end());
+    report.graph_taken = graph.taken;
+    report.graph_note = graph.note;
     if (!options_.report.empty()) {
       const std::string page = tune::ReportPage(report);
       INGOT_RETURN_IF_ERROR(
@@ -213,20 +245,74 @@ class Tuning {
     if (tool_.wants_json()) {
       Json listed = Json::Array();
       for (size_t i = 0; i < tasks_.size(); ++i) listed.push_back(ResultJson(tasks_[i], tuning.results[i], target_));
-      Json document{{"model", path}, {"tasks", std::move(listed)}, {"note", tuning.note}};
+      Json document{{"model", path},
+                    {"choices", ChoicesJson(graph.choices)},
+                    {"alternatives", AlternativesJson(report.graph)},
+                    {"choices_taken", tune::ChoicesText(graph.taken)},
+                    {"choices_note", graph.note},
+                    {"tasks", std::move(listed)},
+                    {"note", tuning.note}};
       if (tuning.model != nullptr && tuning.model->is_ok()) document["model_comparison"] = RatioJson(*tuning.model);
       return tool_.WriteJson(1, document);
     }
-    std::cout << tune::ReportTable(report);
+    std::cout << (tunes_schedules() ? tune::ReportTable(report) : tune::GraphTable(report));
     return Status();
   }
 
   Result<int> ListTasks(const std::string& model) {
+    INGOT_RETURN_IF_ERROR(FindTasks());
+    std::vector<transform::GraphChoice> choices;
+    if (tunes_graph()) {
+      INGOT_ASSIGN_OR_RETURN(choices, driver::GraphChoicesOf(model_, compile_));
+    }
     Json listed = Json::Array();
-    if (!tool_.wants_json()) PrintTasks(tasks_, target_);
+    if (!tool_.wants_json()) {
+      if (tunes_schedules()) PrintTasks(tasks_, target_);
+      PrintChoices(choices);
+    }
     for (const tune::Task& task : tasks_) listed.push_back(TaskJson(task, target_));
-    if (tool_.wants_json()) INGOT_RETURN_IF_ERROR(tool_.WriteJson(1, {{"model", model}, {"tasks", std::move(listed)}}));
+    if (tool_.wants_json()) {
+      INGOT_RETURN_IF_ERROR(
+          tool_.WriteJson(1, {{"model", model}, {"choices", ChoicesJson(choices)}, {"tasks", std::move(listed)}}));
+    }
     return int{kExitOk};
+  }
+
+  static Json ChoicesJson(const std::vector<transform::GraphChoice>& choices) {
+    Json json = Json::Array();
+    for (const auto& [choice, calls] : choices) {
+      json.push_back(
+          {{"name", choice.name}, {"usual", choice.usual}, {"candidates", Json(choice.candidates)}, {"calls", calls}});
+    }
+    return json;
+  }
+
+  static Json AlternativesJson(const std::vector<const tune::Record*>& records) {
+    Json json = Json::Array();
+    for (const tune::Record* record : records) {
+      Json row{{"kind", tune::KindName(record->kind)},
+               {"target", tune::TargetNameOf(record->target)},
+               {"choices", tune::ChoicesText(record->graph)},
+               {"outcome", record->outcome},
+               {"error", record->error}};
+      if (record->is_ok()) row["comparison"] = RatioJson(*record);
+      json.push_back(std::move(row));
+    }
+    return json;
+  }
+
+  static void PrintChoices(const std::vector<transform::GraphChoice>& choices) {
+    if (!choices.empty()) std::cout << "choices of the file: calls, candidates, the usual one, name\n";
+    for (const auto& [choice, calls] : choices) {
+      std::string candidates;
+      for (const int64_t candidate : choice.candidates) {
+        candidates += (candidates.empty() ? "" : " ") + std::to_string(candidate);
+      }
+      char line[64];
+      std::snprintf(line, sizeof line, "%6lld  %-8s %3lld  ", static_cast<long long>(calls), candidates.c_str(),
+                    static_cast<long long>(choice.usual));
+      std::cout << line << choice.name << "\n";
+    }
   }
 
   static Json TaskJson(const tune::Task& task, const Target& target) {
@@ -292,11 +378,13 @@ class Tuning {
   Result<int> Show(const tune::Database& database) {
     Json listed = Json::Array();
     for (const tune::Record& record : database.records()) {
-      const bool is_model = record.kind == tune::Record::Kind::kModel;
+      const bool is_of_graph = !record.model.empty() && record.kind != tune::Record::Kind::kModel;
+      const bool is_model = !record.model.empty();
       const bool is_compared = record.is_ok() && !record.default_seconds.empty();
       std::string choices;
       for (const auto& [name, value] : record.choices) choices += " " + name + "=" + std::to_string(value);
       if (is_model) choices = " " + std::to_string(record.set.size()) + " tuned tasks";
+      if (is_of_graph) choices = " " + tune::ChoicesText(record.graph);
       if (tool_.wants_json()) {
         Json row{{"kind", tune::KindName(record.kind)},
                  {"target", record.target},
@@ -311,7 +399,7 @@ class Tuning {
         continue;
       }
       std::cout << tune::KindName(record.kind) << "  " << (is_model ? record.model : record.task) << "  "
-                << record.target.substr(0, record.target.find(' ', 2)) << "  " << record.outcome;
+                << tune::TargetNameOf(record.target) << "  " << record.outcome;
       if (record.is_ok()) std::cout << "  " << Microseconds(record.median_seconds());
       if (is_compared) std::cout << "  " << RatioText(record);
       std::cout << (choices.empty() ? "  default" : " " + choices) << "\n";
@@ -348,7 +436,9 @@ int main(int argc, char** argv) {
   line.Add("--trials", options.trials, "Schedules that are measured at most, default ones not counted").ShowDefault();
   line.Add("--trials-per-task", options.trials_per_task, "The same of each task, earlier records counted")
       .ShowDefault();
-  line.Add("--time-budget", options.time_budget, "Try no further schedule after so long (30m); comparisons come on top")
+  line.Add("--time-budget", options.time_budget,
+           "Try nothing more after so long (30m), of which choices of the file take half at most; comparisons come on "
+           "top")
       .Type("DURATION");
   line.Add("--early-stop", options.early_stop, "A task ends after so many trials without a faster one").ShowDefault();
   line.Add("--search", options.search, "How schedules are chosen").OneOf({"evolution", "random", "grid"}).ShowDefault();
@@ -372,7 +462,16 @@ int main(int argc, char** argv) {
   line.Add("--repeat-time", options.repeat_time, "The timed calls of a measurement take so long at least")
       .Type("DURATION")
       .ShowDefault();
-  line.AddFlag("--hot", options.hot, "Leave tensors in the caches between calls (default: out of all caches)");
+  line.AddFlag(
+      "--hot", options.hot,
+      "Leave tensors in the caches between calls (default: weights and results out of all caches, other inputs "
+      "as another kernel has just written them)");
+  line.AddFlag("--cold", options.cold, "Inputs out of all caches, too");
+  line.Add("--only", options.only,
+           "What is tuned: choices of the whole file (blocked layouts, Winograd's convolutions, packed weights), also "
+           "for "
+           "several CPUs; or the schedules of kernels (default: both)")
+      .OneOf({"graph", "schedules"});
   line.Add("--report", options.report, "Also write a page with the table, the roofline and the course of every search")
       .Type("FILE.html");
   line.Add("--target", options.target, "The CPU, as in vm-compile").ShowDefault();

@@ -1,12 +1,15 @@
 // The C API to tune (ingot/compiler.h): converts C options to the tuner's, and keeps what a run found behind an opaque
 // handle.
 #include <atomic>
+#include <chrono>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "compiler/driver/c_api.h"
 #include "compiler/driver/compile.h"
 #include "compiler/driver/read_model.h"
+#include "compiler/driver/tune_graph.h"
 #include "compiler/driver/tune_model.h"
 #include "compiler/driver/write.h"
 #include "compiler/tune/measure/runner_pool.h"
@@ -16,7 +19,8 @@ struct ingot_tuning {
   std::vector<ingot::tune::Task> tasks;
   std::vector<ingot::tune::TaskResult> results;  // of the tasks; none where they were only listed
   std::vector<ingot_ratio> comparisons;          // the same
-  ingot_ratio model{};
+  ingot_ratio model{}, graph{};
+  std::string choices;
   std::string note;
 };
 
@@ -71,9 +75,13 @@ ingot_ratio RatioOf(const tune::Record* record) {
   return {ratio.median, ratio.lower, ratio.upper, record->is_faster() ? 1 : 0};
 }
 
-Status Measure(const ir::IRModule& model, const CompileOptions& options, const ingot_tune_options& given,
+Status Measure(const ir::IRModule& model, CompileOptions options, const ingot_tune_options& given,
                std::vector<tune::Sizes> sizes, const CompileObserver& observer, ingot_tuning& tuning) {
   if (given.database == nullptr) return NullArgument("database");
+  if (given.only != nullptr && std::string_view(given.only) != "graph" && std::string_view(given.only) != "schedules") {
+    return Status(StatusCode::kInvalidArgument,
+                  std::string("only: expected graph or schedules, got \"") + given.only + "\"");
+  }
   INGOT_ASSIGN_OR_RETURN(tune::TuneOptions tune, TuneOptionsOf(given, options));
   tune.sizes = std::move(sizes);
   std::unique_ptr<tune::CostModel> cost_model;
@@ -91,6 +99,21 @@ Status Measure(const ir::IRModule& model, const CompileOptions& options, const i
     if (observer.progress) observer.progress(at.step, at.done, at.total);
     if (given.should_stop != nullptr && given.should_stop(given.user) != 0) stop = true;
   };
+  const std::string_view only = given.only == nullptr ? "" : given.only;
+  if (only != "schedules") {
+    const auto start = std::chrono::steady_clock::now();
+    tune::TuneOptions of_graph = tune;
+    if (only.empty()) of_graph.seconds /= 2;
+    INGOT_ASSIGN_OR_RETURN(const GraphTuning graph,
+                           TuneGraph(model, options, of_graph, *pool, database, stop, progress));
+    tune.seconds -= std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    tuning.choices = tune::ChoicesText(graph.taken);
+    if (!graph.compared.records.empty()) tuning.graph = RatioOf(graph.compared.records.front());
+    tuning.note = "schedules were not tuned";
+    options.pass_options.graph_choices = graph.taken;
+  }
+  if (only == "graph") return Status();
+  INGOT_ASSIGN_OR_RETURN(tuning.tasks, TasksOfModel(model, options, tune.sizes));
   INGOT_ASSIGN_OR_RETURN(ModelTuning result,
                          TuneModel(model, tuning.tasks, options, tune, *pool, database, stop, progress));
   for (const tune::TaskResult& task : result.results) tuning.comparisons.push_back(RatioOf(task.comparison));
@@ -118,10 +141,11 @@ Status Run(const char* model_path, const ingot_compile_options* given, const ing
     INGOT_ASSIGN_OR_RETURN(tune::Sizes sizes, tune::ParseSizes(copied_tune.sizes[i]));
     all_sizes.push_back(std::move(sizes));
   }
-  INGOT_ASSIGN_OR_RETURN(tuning->tasks, TasksOfModel(model, options, all_sizes));
   tuning->target = options.target.variants.front();
   if (tune != nullptr) {
     INGOT_RETURN_IF_ERROR(Measure(model, options, copied_tune, std::move(all_sizes), observer, *tuning));
+  } else {
+    INGOT_ASSIGN_OR_RETURN(tuning->tasks, TasksOfModel(model, options, all_sizes));
   }
   *out = tuning.release();
   return Status();
@@ -180,6 +204,10 @@ ingot_status* ingot_tuning_task(const ingot_tuning* tuning, size_t index, ingot_
   return Guard([&] { return GetTask(tuning, index, task); });
 }
 ingot_ratio ingot_tuning_model(const ingot_tuning* tuning) { return tuning == nullptr ? ingot_ratio{} : tuning->model; }
+const char* ingot_tuning_choices(const ingot_tuning* tuning) {
+  return tuning == nullptr ? "" : tuning->choices.c_str();
+}
+ingot_ratio ingot_tuning_graph(const ingot_tuning* tuning) { return tuning == nullptr ? ingot_ratio{} : tuning->graph; }
 const char* ingot_tuning_note(const ingot_tuning* tuning) { return tuning == nullptr ? "" : tuning->note.c_str(); }
 void ingot_tuning_release(ingot_tuning* tuning) { delete tuning; }
 

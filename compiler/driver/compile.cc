@@ -64,6 +64,7 @@ class PassRun {
     return transform::RunPasses(std::move(module), passes, context_);
   }
   const transform::RewriteLog& rewrites() const { return context_.rewrites; }
+  const std::vector<transform::GraphChoice>& choices() const { return context_.choices; }
 
  private:
   transform::VerifyPasses verify_;
@@ -163,6 +164,7 @@ Result<ir::IRModule> OptimizeModule(ir::IRModule module, const CompileOptions& o
   INGOT_ASSIGN_OR_RETURN(const std::vector<transform::Pass> default_passes, transform::FindPipeline("default"));
   INGOT_ASSIGN_OR_RETURN(module, run.Run(std::move(module), options.passes ? *options.passes : default_passes));
   if (observer.rewritten) observer.rewritten(run.rewrites());
+  if (observer.chosen) observer.chosen(run.choices());
   return module;
 }
 
@@ -186,9 +188,12 @@ Result<vm::Program> CompileModule(const ir::IRModule& loaded, const CompileOptio
   }
   // Stages 2 and 3: graph passes, memory plan.
   ir::IRModule module = options.keep_prepare ? stand_ins.Hide(loaded) : loaded;
-  INGOT_ASSIGN_OR_RETURN(module, OptimizeModule(std::move(module), options, shown));
   TunedSchedules tuned;
-  INGOT_RETURN_IF_ERROR(tuned.Prepare(module, options, observer));
+  INGOT_RETURN_IF_ERROR(tuned.Open(options, observer));
+  CompileOptions chosen = options;
+  INGOT_ASSIGN_OR_RETURN(chosen.pass_options.graph_choices, tuned.ChooseGraph(module, options));
+  INGOT_ASSIGN_OR_RETURN(module, OptimizeModule(std::move(module), chosen, shown));
+  INGOT_RETURN_IF_ERROR(tuned.Prepare(module, options));
   INGOT_ASSIGN_OR_RETURN(module, PassRun(options, shown).Run(std::move(module), memory::MemoryPasses()));
 
   // Stages 4 to 7, for each record of the target: descriptors, schedules, tensor passes, code generation.
@@ -197,7 +202,8 @@ Result<vm::Program> CompileModule(const ir::IRModule& loaded, const CompileOptio
   kernels::KernelOptions kernel_options{options.opt_level, options.threads, observer.progress, cache.get()};
   kernel_options.chosen = tuned.lookup();
   kernel_options.ptxas = options.ptxas;
-  INGOT_ASSIGN_OR_RETURN(kernels::KernelSet kernels, kernels::CompileKernelSet(module, options.target, kernel_options));
+  const TargetFamily& family = options.kernels_for ? *options.kernels_for : options.target;
+  INGOT_ASSIGN_OR_RETURN(kernels::KernelSet kernels, kernels::CompileKernelSet(module, family, kernel_options));
   tuned.Report(options, observer);
   if (cache != nullptr) FinishCache(*cache, observer);
   kernels_timer.Stop();

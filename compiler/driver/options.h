@@ -21,7 +21,9 @@
 namespace ingot::driver {
 
 struct CompileOptions {
-  TargetFamily target;              // from ParseTarget
+  TargetFamily target;  // from ParseTarget
+  // Kernels are for these CPUs alone, where graph passes decide for all of the target's; absent: for all of them.
+  std::optional<TargetFamily> kernels_for;
   std::string target_text = "cpu";  // as the user wrote it, for the metadata
   importer::ImportOptions import;   // --input-shape, --dim
   // --state: pairs of an input and an output of "main" that are one state of the context, by name.
@@ -37,7 +39,7 @@ struct CompileOptions {
   // the same. What is wrong with the cache is a note, never a failure.
   std::optional<kernels::KernelCacheOptions> cache;
   std::string tuning_db_path;  // records of tuning, whose best schedules are taken (tuned_schedules.h); empty: none
-  std::string ptxas;  // NVIDIA's assembler: kernels for CUDA are kept as cubins, too; empty: as PTX alone
+  std::string ptxas;           // NVIDIA's assembler: kernels for CUDA are kept as cubins, too; empty: as PTX alone
   const tune::TunedSet* tuned = nullptr;  // borrowed; these schedules are taken instead; null: those of the records
   // The weights of an ONNX model become parameters of "main" behind its inputs (before params_path binds any of them).
   bool keep_params_in_input = false;
@@ -58,6 +60,8 @@ struct CompileObserver {
   std::function<Status(std::string_view pass, const ir::IRModule& module)> after_pass;
   // Called with the rewrites of the graph passes after the last of them.
   std::function<void(const transform::RewriteLog& rewrites)> rewritten;
+  // Called after the graph passes with what they chose and tuning may choose otherwise.
+  std::function<void(const std::vector<transform::GraphChoice>& choices)> chosen;
   // Called once with what the cache did, where there is one.
   std::function<void(const kernels::CacheFigures& figures)> cached;
   // Called with the seconds of every stage and pass, in order.

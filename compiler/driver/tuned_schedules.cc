@@ -2,7 +2,9 @@
 #include "compiler/driver/tuned_schedules.h"
 
 #include <cstdio>
+#include <utility>
 
+#include "compiler/driver/compile.h"
 #include "compiler/kernels/kernel_cache.h"
 #include "compiler/tune/task.h"
 
@@ -13,14 +15,38 @@ CompileOptions WithKernelsApart(CompileOptions options) {
   return options;
 }
 
-Status TunedSchedules::Prepare(const ir::IRModule& module, const CompileOptions& options,
-                               const CompileObserver& observer) {
+std::vector<Target> RecordsOf(const TargetFamily& family) {
+  std::vector<Target> records = family.variants;
+  records.insert(records.end(), family.byte_product_variants.begin(), family.byte_product_variants.end());
+  return records;
+}
+
+Status TunedSchedules::Open(const CompileOptions& options, const CompileObserver& observer) {
   given_ = options.tuned;
   if (given_ != nullptr || options.tuning_db_path.empty()) return Status();
   INGOT_ASSIGN_OR_RETURN(database_, tune::Database::Load(options.tuning_db_path));
   if (observer.log && !database_->torn_line().empty()) observer.log(database_->torn_line());
-  model_ = tune::ModelKey(module, options.opt_level);
   return Status();
+}
+
+Result<schedule::Chosen> TunedSchedules::ChooseGraph(const ir::IRModule& module, const CompileOptions& options) {
+  const schedule::Chosen& given = options.pass_options.graph_choices;
+  if (!database_ || !given.empty() || !database_->has_graphs()) return given;
+  INGOT_ASSIGN_OR_RETURN(const ir::IRModule usual, OptimizeModule(module, options, {}));
+  usual_model_ = tune::ModelKey(usual, options.opt_level);
+  std::vector<std::string> targets;
+  for (const Target& target : RecordsOf(options.target)) targets.push_back(kernels::TargetText(target));
+  graph_ = database_->BestGraph(usual_model_, targets);
+  return graph_ == nullptr ? given : graph_->graph;
+}
+
+Status TunedSchedules::Prepare(const ir::IRModule& module, const CompileOptions& options) {
+  if (!database_) return Status();
+  model_ = tune::ModelKey(module, options.opt_level);
+  if (graph_ == nullptr || graph_->result == model_) return Status();
+  return Status(StatusCode::kBadInput, options.tuning_db_path + ": the record of model " + graph_->model +
+                                           " is refused: its choices (" + tune::ChoicesText(graph_->graph) +
+                                           ") give another module than was measured");
 }
 
 std::function<Result<schedule::Chosen>(const ir::PrimFunc&, const Target&)> TunedSchedules::lookup() {
@@ -46,6 +72,15 @@ Result<schedule::Chosen> TunedSchedules::ChosenFor(const ir::PrimFunc& function,
 
 void TunedSchedules::Report(const CompileOptions& options, const CompileObserver& observer) const {
   if (!observer.log || !database_) return;
+  for (const Target& target : RecordsOf(options.target)) {
+    if (graph_ == nullptr) break;
+    const tune::PairedRatio ratio =
+        database_->FasterGraph(usual_model_, graph_->graph, graph_->result, kernels::TargetText(target))->ratio();
+    char measured[96];
+    std::snprintf(measured, sizeof measured, "; the model took %.3f [%.3f, %.3f] of its time with the usual choices",
+                  ratio.median, ratio.lower, ratio.upper);
+    observer.log("tuned choices for " + target.name + ": " + tune::ChoicesText(graph_->graph) + measured);
+  }
   for (const auto* variants : {&options.target.variants, &options.target.byte_product_variants}) {
     for (const Target& target : *variants) {
       const auto kernels = kernels_.find(target.name), tuned = tuned_.find(target.name);

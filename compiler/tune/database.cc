@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
+#include <numeric>
 #include <set>
 
 #include "compiler/ir/structural.h"
@@ -45,6 +47,17 @@ Status Refused(const std::string& task, const std::string& why) {
 }
 
 }  // namespace
+
+std::string TargetNameOf(const std::string& target_text) {
+  const size_t begin = target_text.find(' ') + 1;  // behind the kind
+  return target_text.substr(begin, target_text.find(' ', begin) - begin);
+}
+
+std::string ChoicesText(const schedule::Chosen& choices) {
+  std::string text;
+  for (const auto& [name, value] : choices) text += (text.empty() ? "" : ", ") + name + "=" + std::to_string(value);
+  return text;
+}
 
 Status FitsRecord(const Record& record, const ir::PrimFunc& function,
                   const Result<schedule::ScheduledFunction>& scheduled) {
@@ -87,7 +100,9 @@ Result<Database> Database::Load(const std::string& path) {
 void Database::Add(Record record) {
   const Record* added = &records_.emplace_back(std::move(record));
   if (!added->is_faster()) return;
-  if (added->kind == Record::Kind::kModel) {
+  if (added->kind == Record::Kind::kGraph) {
+    graphs_.push_back({added, added->ratio().median});
+  } else if (added->kind == Record::Kind::kModel) {
     KeepFaster(best_of_models_, {added->model, added->target}, added);
   } else {
     KeepFaster(best_, {added->task, added->target}, added);
@@ -100,6 +115,41 @@ const Record* Database::Best(const std::string& task, const std::string& target)
 
 const Record* Database::BestOfModel(const std::string& model, const std::string& target) const {
   return FindIn(best_of_models_, model, target);
+}
+
+const Record* Database::FasterGraph(const std::string& model, const schedule::Chosen& graph, const std::string& result,
+                                    const std::string& target) const {
+  const auto found = std::ranges::find_if(graphs_, [&](const Fastest& each) {
+    const Record& record = *each.record;
+    return record.model == model && record.target == target && record.graph == graph && record.result == result;
+  });
+  return found == graphs_.end() ? nullptr : found->record;
+}
+
+const Record* Database::BestGraph(const std::string& model, const std::vector<std::string>& targets) const {
+  if (targets.empty()) return nullptr;
+  // Of a module behind the graph passes, by its best set.
+  const auto ratio_of = [&](const std::string& behind, const std::string& target) {
+    const auto found = best_of_models_.find({behind, target});
+    return found == best_of_models_.end() ? 1 : found->second.median;
+  };
+  const auto usual = [&](double product, const std::string& target) { return product * ratio_of(model, target); };
+  double least = std::accumulate(targets.begin(), targets.end(), 1.0, usual);
+  const Record* best = nullptr;
+  for (const Fastest& first : graphs_) {
+    if (first.record->model != model || first.record->target != targets[0]) continue;
+    double product = 1;
+    for (const std::string& target : targets) {
+      const auto same = std::ranges::find_if(graphs_, [&](const Fastest& each) {
+        return each.record == FasterGraph(model, first.record->graph, first.record->result, target);
+      });
+      product *= same == graphs_.end() ? INFINITY : same->median * ratio_of(first.record->result, target);
+    }
+    if (product >= least) continue;
+    least = product;
+    best = first.record;
+  }
+  return best;
 }
 
 const Record* Database::FasterKernel(const std::string& task, const std::string& target,
@@ -126,6 +176,7 @@ Result<schedule::Chosen> Database::ChosenFor(const ir::PrimFunc& function, const
 Database Database::Pruned() const {
   std::set<const Record*> kept;
   for (const auto& [key, best] : best_) kept.insert(best.record);
+  for (const Fastest& graph : graphs_) kept.insert(graph.record);
   for (const auto& [key, best] : best_of_models_) {
     const Record* record = best.record;
     kept.insert(record);

@@ -22,21 +22,26 @@ namespace ingot::tune {
 
 struct Record {
   enum class Kind : uint8_t {
-    kTrial,       // of the search: a schedule alone
-    kScreening,   // one of the fastest trials and the default in turns, which says which of them is compared
-    kComparison,  // that one and the default in turns, on fresh measurements, which can make it the task's best
-    kModel,       // a whole model with the best schedules of its tasks and without any, in turns
+    kTrial,           // of the search: a schedule alone
+    kScreening,       // one of the fastest trials and the default in turns, which says which of them is compared
+    kComparison,      // that one and the default in turns, on fresh measurements, which can make it the task's best
+    kModel,           // a whole model with the best schedules of its tasks and without any, in turns
+    kGraphScreening,  // a whole model with other choices of its graph passes and with the usual ones, in turns
+    kGraph,           // the same with the fastest of these choices, on fresh measurements, which can make it taken
   };
   Kind kind = Kind::kTrial;
   std::string task, function;   // of a task: TaskKey, TaskText
   schedule::Chosen choices;     // of a task: that differ from the default rules' own; empty: the default schedule
   std::string trace;            // of a task: the schedule that they gave, as code
-  std::string model;            // of a model: ModelKey
+  std::string model;            // of a model: ModelKey, with the usual choices of its graph passes if it is of those
   TunedSet set;                 // of a model
+  schedule::Chosen graph;       // of graph passes: what they chose that is not usual
+  std::string result;           // of graph passes: ModelKey of what they made with these choices
   std::string target;           // kernels::TargetText
   std::vector<Sizes> sizes;     // of symbols, whose times are taken together; empty: there are none
   std::string machine, tool;    // where and by which version it was measured
   bool is_hot = false;          // of a task: measured with its tensors in the caches
+  std::vector<int64_t> warm;    // of a task: the inputs that were in the caches, when others were not
   int64_t threads = 1;          // of the kernels
   std::string program;          // a hash of the executable that was measured; empty: none was compiled
   std::string outcome = "ok";   // or what went wrong: kNotCompiled, or an OutcomeName
@@ -59,6 +64,10 @@ struct Record {
 std::string RecordLine(const Record& record);  // without the end of the line
 // A verdict that the times of the record do not give is an error, too.
 Result<Record> ParseRecord(const std::string& line);
+// The target's name, of a record's text of it: "x86-64-v3".
+std::string TargetNameOf(const std::string& target_text);
+// "layout=0, pack_weights=0".
+std::string ChoicesText(const schedule::Chosen& choices);
 std::string_view KindName(Record::Kind kind);
 
 // Whether the record is of this function, and its trace the one of this schedule, which its choices gave. The failure
@@ -82,11 +91,19 @@ class Database {
   const Record* Best(const std::string& task, const std::string& target) const;
   // The same of whole models: whose set is to be taken.
   const Record* BestOfModel(const std::string& model, const std::string& target) const;
+  // The choices of graph passes to be taken for a file: for each of its targets they certainly make this model faster,
+  // and with the sets that BestOfModel has of what they make it is faster than any other. The record is the first
+  // target's; null: the usual choices.
+  const Record* BestGraph(const std::string& model, const std::vector<std::string>& targets) const;
+  bool has_graphs() const { return !graphs_.empty(); }  // some that are faster
+  // The record that says so of these choices and this target; null: none.
+  const Record* FasterGraph(const std::string& model, const schedule::Chosen& graph, const std::string& result,
+                            const std::string& target) const;
   // What a set chooses for a function with its buffers named by their places. Fails where no comparison says that this
   // is faster, where that one is of another function with this hash, and where the rules of this build make another
   // schedule of the choices than was measured.
   Result<schedule::Chosen> ChosenFor(const ir::PrimFunc& function, const Target& target, const TunedSet& set) const;
-  // What the two Best need, alone.
+  // What the Bests need, alone.
   Database Pruned() const;
 
  private:
@@ -100,6 +117,7 @@ class Database {
 
   std::deque<Record> records_;
   std::map<Key, Fastest> best_, best_of_models_;
+  std::vector<Fastest> graphs_;  // of graph passes, that are certainly faster
   std::string torn_line_;
   uint64_t whole_bytes_ = 0;  // of the file, up to the end of its last whole line
 };

@@ -14,12 +14,15 @@ namespace {
 using Json = nlohmann::ordered_json;
 constexpr int kSchema = 1;
 
-constexpr std::array<std::string_view, 4> kKindNames = {"trial", "screening", "comparison", "model"};
+constexpr std::array<std::string_view, 6> kKindNames = {"trial", "screening",       "comparison",
+                                                        "model", "graph screening", "graph"};
 constexpr std::array<Outcome, 7> kOutcomes = {Outcome::kOk,        Outcome::kWrongResult, Outcome::kCrashed,
                                               Outcome::kHung,      Outcome::kOutOfMemory, Outcome::kRefused,
                                               Outcome::kLostRunner};
 
 Status Malformed(const std::string& what) { return Status(StatusCode::kBadInput, what); }
+
+bool IsOfGraph(Record::Kind kind) { return kind == Record::Kind::kGraphScreening || kind == Record::Kind::kGraph; }
 
 Json ChoicesJson(const schedule::Chosen& choices) {
   Json json = Json::object();
@@ -78,6 +81,17 @@ class MemberReader {
     return found != nullptr && found->get<bool>();
   }
 
+  Result<std::vector<int64_t>> IntegersIfAny(const char* name) const {
+    std::vector<int64_t> integers;
+    const Json* found = Find(name);
+    if (found == nullptr) return integers;
+    if (!found->is_array() || !std::ranges::all_of(*found, IsInteger)) {
+      return Malformed(std::string("\"") + name + "\" is no list of integers");
+    }
+    for (const Json& value : *found) integers.push_back(value.get<int64_t>());
+    return integers;
+  }
+
   // Of kernels and models without symbols the member is absent.
   Result<std::vector<Sizes>> SizesIfAny() const {
     std::vector<Sizes> all;
@@ -123,12 +137,20 @@ Status ReadSubject(const MemberReader& reader, Record& record) {
     }
     return Status();
   }
+  if (IsOfGraph(record.kind)) {
+    INGOT_ASSIGN_OR_RETURN(record.model, reader.Text("model"));
+    INGOT_ASSIGN_OR_RETURN(const Json* graph, reader.Object("graph"));
+    INGOT_ASSIGN_OR_RETURN(record.graph, MemberReader::Choices(*graph));
+    INGOT_ASSIGN_OR_RETURN(record.result, reader.Text("result"));
+    return Status();
+  }
   INGOT_ASSIGN_OR_RETURN(record.task, reader.Text("task"));
   INGOT_ASSIGN_OR_RETURN(record.function, reader.Text("function"));
   INGOT_ASSIGN_OR_RETURN(const Json* choices, reader.Object("choices"));
   INGOT_ASSIGN_OR_RETURN(record.choices, MemberReader::Choices(*choices));
   INGOT_ASSIGN_OR_RETURN(record.trace, reader.Text("trace"));
   INGOT_ASSIGN_OR_RETURN(record.is_hot, reader.FlagIfAny("hot"));
+  INGOT_ASSIGN_OR_RETURN(record.warm, reader.IntegersIfAny("warm"));
   return Status();
 }
 
@@ -174,7 +196,7 @@ double Record::median_seconds() const {
 PairedRatio Record::ratio() const { return ComparePaired(seconds, default_seconds); }
 
 bool Record::is_faster() const {
-  const bool judges = kind == Kind::kComparison || kind == Kind::kModel;
+  const bool judges = kind == Kind::kComparison || kind == Kind::kModel || kind == Kind::kGraph;
   return judges && is_ok() && seconds.size() >= kFewestPairs && ratio().upper < kLargestUpperBound;
 }
 
@@ -184,12 +206,17 @@ std::string RecordLine(const Record& record) {
     line["model"] = record.model;
     line["tasks"] = Json::object();
     for (const auto& [task, choices] : record.set) line["tasks"][task] = ChoicesJson(choices);
+  } else if (IsOfGraph(record.kind)) {
+    line["model"] = record.model;
+    line["graph"] = ChoicesJson(record.graph);
+    line["result"] = record.result;
   } else {
     line["task"] = record.task;
     line["function"] = record.function;
     line["choices"] = ChoicesJson(record.choices);
     line["trace"] = record.trace;
     if (record.is_hot) line["hot"] = true;
+    if (!record.warm.empty()) line["warm"] = record.warm;
   }
   line["target"] = record.target;
   if (!record.sizes.empty()) line["sizes"] = Json::array();

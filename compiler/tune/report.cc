@@ -49,9 +49,24 @@ std::string GainText(const Record& record) {
   return Format("%.3fx [%.3f, %.3f]", 1 / ratio.median, 1 / ratio.upper, 1 / ratio.lower);
 }
 
+std::string GraphTable(const TuningReport& report) {
+  if (report.graph.empty() && report.graph_note.empty()) return "";
+  std::string text;
+  for (const Record* record : report.graph) {
+    text += Format("%-15s  %-14s  ", std::string(KindName(record->kind)).c_str(), TargetNameOf(record->target).c_str());
+    text += (record->is_ok() ? GainText(*record) : record->outcome) + "  " + ChoicesText(record->graph) + "\n";
+  }
+  if (!report.graph_note.empty()) text += "choices of the file were not compared: " + report.graph_note + "\n";
+  return text + "choices of the file: " +
+         (report.graph_taken.empty() ? "the usual ones stay"
+                                     : ChoicesText(report.graph_taken) + "; vm-compile --tuning-db takes them") +
+         "\n";
+}
+
 std::string ReportTable(const TuningReport& report) {
-  std::string text = Format("%-18s %6s %10s %12s %12s %9s %11s  %s\n", "task", "weight", "FLOP", "default", "best",
-                            "GFLOP/s", "trials", "gain, kernel");
+  std::string text = GraphTable(report);
+  text += Format("%-18s %6s %10s %12s %12s %9s %11s  %s\n", "task", "weight", "FLOP", "default", "best", "GFLOP/s",
+                 "trials", "gain, kernel");
   TaskTimes sum;
   for (size_t i = 0; i < report.tasks.size(); ++i) {
     const Task& task = report.tasks[i];

@@ -18,6 +18,11 @@ struct TuningReport {
   const std::vector<TaskResult>& results;  // in their order
   const Record* model = nullptr;           // the comparison of the whole model; null: there is none
   std::string note;                        // why there is none
+  // Of choices of the whole file: those that were screened, then compared; what a compilation takes, and why nothing was
+  // compared.
+  std::vector<const Record*> graph = {};
+  schedule::Chosen graph_taken = {};
+  std::string graph_note = {};
 };
 
 // Mean, median and standard deviation; of no times: zeros.
@@ -35,6 +40,8 @@ TaskTimes TimesOf(const TaskResult& result);
 // "1.102x [1.080, 1.125]" of a record that is ok: how many times as fast as the default, and the interval.
 std::string GainText(const Record& record);
 
+// A line for each choice of the whole file that was tried, where there are such.
+std::string GraphTable(const TuningReport& report);
 // A line for each task: weight, FLOP, default, best, rate, gain, trials, kernel. Then what they are together, and the
 // whole model before and after.
 std::string ReportTable(const TuningReport& report);

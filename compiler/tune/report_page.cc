@@ -159,6 +159,24 @@ std::string ModelHtml(const TuningReport& report) {
                           (report.model->is_faster() ? "; vm-compile --tuning-db takes it." : "; the defaults stay."));
 }
 
+std::string GraphHtml(const TuningReport& report) {
+  if (report.graph.empty()) return "";
+  std::string html = Element("h2", "Choices of the file") + "<table class=\"graph\"><tr>";
+  for (const char* head : {"choices", "CPU", "measured", "usual ms", "chosen ms", "gain"}) html += Element("th", head);
+  html += "</tr>\n";
+  for (const Record* record : report.graph) {
+    html += "<tr>" + Element("td", ChoicesText(record->graph)) + Element("td", TargetNameOf(record->target)) +
+            Element("td", KindName(record->kind)) +
+            Element("td", Measured(SpreadOf(record->default_seconds).median * 1e3)) +
+            Element("td", Measured(SpreadOf(record->seconds).median * 1e3)) +
+            Element("td", record->is_ok() ? GainText(*record) : record->outcome) + "</tr>\n";
+  }
+  return html + "</table>\n" +
+         Element("p", report.graph_taken.empty()
+                          ? "The usual choices stay."
+                          : "vm-compile --tuning-db takes " + ChoicesText(report.graph_taken) + ".");
+}
+
 // Rates over FLOPs per byte, under the nominal limits of RooflineSeconds.
 std::string RooflineHtml(const TuningReport& report) {
   struct Dot {
@@ -259,8 +277,8 @@ std::string ReportPage(const TuningReport& report) {
                      Element("title", "Tuning of " + report.title) + "<style>" + std::string(kStyle) +
                      "</style></head><body>\n" +
                      Element("h1", "Tuning of " + report.title + " for " + report.target.name) + "\n" +
-                     ModelHtml(report) + Element("h2", "Tasks") + TableHtml(report) + Element("h2", "Roofline") +
-                     RooflineHtml(report) + Element("h2", "Searches") +
+                     ModelHtml(report) + GraphHtml(report) + Element("h2", "Tasks") + TableHtml(report) +
+                     Element("h2", "Roofline") + RooflineHtml(report) + Element("h2", "Searches") +
                      Element("p", "Hollow: the default schedule; line: the fastest so far. Red: what gave no time.") +
                      "<div class=\"searches\">\n";
   for (size_t i = 0; i < report.tasks.size(); ++i) html += SearchHtml(report, i);

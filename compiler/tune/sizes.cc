@@ -68,6 +68,16 @@ std::vector<Sizes> SizesOf(std::span<const MeasuredCase> cases) {
   return sizes;
 }
 
+std::vector<int64_t> WarmInputsOf(std::span<const MeasuredCase> cases) {
+  std::vector<int64_t> warm;
+  if (cases.empty()) return warm;
+  const std::vector<MeasuredInput>& inputs = cases.front().inputs;  // the same of all cases
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].is_warm) warm.push_back(static_cast<int64_t>(i));
+  }
+  return warm;
+}
+
 Measurement Combined(std::span<const MeasuredCase> cases, std::span<const Measurement> measurements) {
   Measurement combined = measurements[0];
   combined.seconds.clear();

@@ -33,6 +33,9 @@ struct MeasuredCase {
 // The sizes of the cases, for a record: none where there is one case without values.
 std::vector<Sizes> SizesOf(std::span<const MeasuredCase> cases);
 
+// The inputs that are warm, for a record.
+std::vector<int64_t> WarmInputsOf(std::span<const MeasuredCase> cases);
+
 // The measurements of the cases, in their order, as one: repeat by repeat the mean time by weight; the first that is
 // not ok where one is not, with its sizes in the error.
 Measurement Combined(std::span<const MeasuredCase> cases, std::span<const Measurement> measurements);

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <optional>
+#include <set>
+#include <unordered_set>
 
 #include "compiler/codegen/kernel_descriptor.h"
 #include "compiler/ir/structural.h"
@@ -13,6 +16,7 @@
 #include "compiler/script/constant_store.h"
 #include "compiler/script/parser.h"
 #include "compiler/script/printer.h"
+#include "compiler/transform/graph_util.h"
 #include "compiler/transform/tensor/lowered.h"
 #include "formats/byte_reader.h"
 #include "formats/hash.h"
@@ -20,14 +24,34 @@
 namespace ingot::tune {
 namespace {
 
-// How often graph functions name each function.
+// How often graph functions name each function, and which arguments of its calls are constants.
 class CallCounter : public ir::ExprVisitor {
  public:
   std::map<std::string, int64_t> calls;
+  std::map<std::string, std::set<size_t>> weights;
+
+  void VisitBinding(const ir::Binding& binding) override {
+    ir::ExprVisitor::VisitBinding(binding);
+    if (IsConstant(binding.value)) constants_.insert(binding.var.get());
+    if (const std::optional<transform::CallTir> call = transform::AsCallTir(binding.value)) {
+      for (size_t i = 0; i < call->args.size(); ++i) {
+        if (IsConstant(call->args[i])) weights[call->callee->name].insert(i);
+      }
+    }
+  }
 
  protected:
   using ir::ExprVisitor::Visit;
   void Visit(const ir::GlobalVarNode& var) override { ++calls[var.name]; }
+
+ private:
+  bool IsConstant(const ir::Expr& value) const {
+    if (ir::As<ir::ConstantNode>(value) != nullptr) return true;
+    const auto* var = ir::As<ir::VarNode>(value);
+    return var != nullptr && constants_.contains(var);
+  }
+
+  std::unordered_set<const ir::VarNode*> constants_;
 };
 
 // The mean of a formula over a kernel's integer arguments at these sizes; of no sizes, at likely ones.
@@ -59,6 +83,16 @@ double Task::num_schedules() const {
   for (const schedule::Choice& choice : choices) schedules *= static_cast<double>(choice.candidates.size());
   return schedules;
 }
+
+namespace {
+
+void CoolWeights(const std::set<size_t>& weights, Task& task) {
+  for (const size_t weight : weights) {
+    if (weight < task.warm.size()) task.warm[weight] = false;
+  }
+}
+
+}  // namespace
 
 Result<Task> Described(Task task, const Target& target, std::span<const Sizes> sizes) {
   INGOT_ASSIGN_OR_RETURN(const codegen::KernelDescription description,
@@ -134,6 +168,7 @@ Result<std::vector<Task>> TasksOf(const ir::IRModule& module, const Target& targ
     if (same != tasks.end()) {
       same->names.push_back(named.name);
       same->weight += weight;
+      CoolWeights(counter.weights[named.name], *same);
       continue;
     }
     Task found;
@@ -141,6 +176,10 @@ Result<std::vector<Task>> TasksOf(const ir::IRModule& module, const Target& targ
     found.names = {named.name};
     found.function = by_place;
     found.weight = weight;
+    found.warm.assign(static_cast<size_t>(std::ranges::count_if(
+                          by_place->params, [](const ir::PrimFuncParam& param) { return param.buffer != nullptr; })),
+                      true);
+    CoolWeights(counter.weights[named.name], found);
     Result<Task> task = Described(std::move(found), target, sizes);
     if (!task.ok()) return std::move(task).status().WithContext("prim function \"" + named.name + "\"");
     tasks.push_back(*std::move(task));

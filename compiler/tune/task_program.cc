@@ -55,6 +55,8 @@ Result<std::vector<MeasuredInput>> KernelInputs(const Task& task, const vm::Kern
       input.dims.push_back(dim);
     }
     input.spec = tensor->role == vm::ParamRole::kIn && tensor->dtype.is_floating() ? "rand" : "zeros";
+    const auto place = static_cast<size_t>(tensor - kernel.params.begin());
+    input.is_warm = tensor->role != vm::ParamRole::kOut && place < task.warm.size() && task.warm[place];
     inputs.push_back(std::move(input));
     ++tensor;
   }

@@ -15,7 +15,8 @@ namespace ingot::tune {
 // The task's kernel with these choices, compiled. The same choices give the same bytes.
 Result<MeasuredProgram> KernelProgram(const Task& task, const Target& target, int opt_level,
                                       const schedule::Chosen& chosen);
-// What the kernel is called with: floats at random; integers are zeros, since they may be places that are read. Of a
+// What the kernel is called with: floats at random; integers are zeros, since they may be places that are read; what is
+// no weight is warm. Of a
 // task whose sizes are symbols, one case for each of the sizes, without what it does not depend on; kUnsupportedModel
 // where there are none, and where they lack one of its symbols.
 Result<std::vector<MeasuredCase>> KernelCases(const Task& task, std::span<const Sizes> sizes);

@@ -40,6 +40,16 @@ void AddOutcome(const Measurement& measurement, const RunnerPool& pool, Record& 
   }
 }
 
+Record RecordOf(const ModelPrograms& programs, const TuneOptions& options) {
+  Record record = RecordFor(programs.kind, options);
+  record.model = programs.key;
+  record.set = programs.set;
+  record.graph = programs.graph;
+  record.result = programs.result;
+  record.sizes = SizesOf(programs.cases);
+  return record;
+}
+
 // The candidate with the inputs of each case, one after the other, with nothing else on the machine.
 Result<Measurement> MeasureCases(Candidate candidate, const std::vector<MeasuredCase>& cases, RunnerPool& pool) {
   std::vector<Measurement> measurements;
@@ -92,6 +102,9 @@ class TuningRun {
       return Status();
     }
     search.cases = *std::move(cases);
+    for (MeasuredCase& each : search.cases) {
+      for (MeasuredInput& input : each.inputs) input.is_warm &= !options_.all_cold && !IsHot();
+    }
     Result<MeasuredProgram> program = KernelProgram(task, options_.target, options_.opt_level, {});
     if (!program.ok()) {
       search.note = program.status().message();
@@ -109,7 +122,8 @@ class TuningRun {
   // Of the task, and measured as this run measures.
   bool IsOf(const Record& record, const TaskSearch& search) const {
     return record.task == search.task().key && record.target == target_text_ && record.sizes == SizesOf(search.cases) &&
-           record.threads == options_.measure.threads && record.is_hot == IsHot();
+           record.threads == options_.measure.threads && record.is_hot == IsHot() &&
+           record.warm == WarmInputsOf(search.cases);
   }
   bool IsHot() const { return options_.measure.flush_bytes == 0; }
 
@@ -279,6 +293,7 @@ class TuningRun {
     record.trace = point.trace;
     record.sizes = SizesOf(search.cases);
     record.is_hot = IsHot();
+    record.warm = WarmInputsOf(search.cases);
     return record;
   }
 
@@ -377,12 +392,29 @@ const Record* FindModelComparison(const Database& database, const std::string& k
   return nullptr;
 }
 
+const Record* FindGraphComparison(const Database& database, const ModelPrograms& programs, const TuneOptions& options) {
+  const std::string target = kernels::TargetText(options.target);
+  for (const Record& record : database.records()) {
+    const bool is_of = record.kind == programs.kind && record.model == programs.key && record.target == target &&
+                       record.graph == programs.graph && record.result == programs.result;
+    const bool is_at =
+        (record.sizes.empty() || record.sizes == options.sizes) && record.threads == options.measure.threads;
+    if (is_of && is_at && !WasLost(record)) return &record;
+  }
+  return nullptr;
+}
+
+Result<const Record*> RecordUncompiled(const ModelPrograms& programs, const Status& why, const TuneOptions& options,
+                                       DatabaseFile& database) {
+  Record record = RecordOf(programs, options);
+  record.outcome = Record::kNotCompiled;
+  record.error = why.message();
+  return database.Append(std::move(record));
+}
+
 Result<const Record*> CompareModel(const ModelPrograms& programs, const TuneOptions& options, RunnerPool& pool,
                                    DatabaseFile& database) {
-  Record record = RecordFor(Record::Kind::kModel, options);
-  record.model = programs.key;
-  record.set = programs.set;
-  record.sizes = SizesOf(programs.cases);
+  Record record = RecordOf(programs, options);
   record.program = ProgramHash(programs.tuned);
   Candidate candidate;
   candidate.program = programs.tuned;
@@ -392,7 +424,8 @@ Result<const Record*> CompareModel(const ModelPrograms& programs, const TuneOpti
   candidate.options = options.measure;
   candidate.options.flush_bytes = 0;
   candidate.options.warmup_seconds = 0.2;
-  candidate.options.repeats = options.comparison_repeats;
+  const bool is_screening = programs.kind == Record::Kind::kGraphScreening;
+  candidate.options.repeats = is_screening ? options.screening_repeats : options.comparison_repeats;
   candidate.options.timeout_seconds = options.model_timeout_seconds;
   candidate.options.max_memory_bytes = 0;
   INGOT_ASSIGN_OR_RETURN(const Measurement measurement, MeasureCases(std::move(candidate), programs.cases, pool));

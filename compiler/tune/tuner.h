@@ -44,6 +44,7 @@ struct TuneOptions {
   int screening_repeats = 11;
   int comparison_repeats = 31;
   double model_timeout_seconds = 600;
+  bool all_cold = false;     // inputs of kernels are as cold as weights, not in the caches as in the network
   std::vector<Sizes> sizes;  // with which kernels are measured whose sizes are symbols; empty: they are not tuned
   uint64_t seed = 1;
   MeasureOptions measure;
@@ -75,16 +76,24 @@ Result<std::vector<TaskResult>> Tune(const std::vector<Task>& tasks, const TuneO
                                      DatabaseFile& database, const std::atomic<bool>& stop,
                                      const std::function<void(const TuneProgress&)>& progress);
 
-// A whole model with the best schedules of its tasks and without any.
+// A whole model with what tuning chose and without: the best schedules of its tasks, or choices of its graph passes.
 struct ModelPrograms {
-  std::string key;  // ModelKey
-  TunedSet set;
+  Record::Kind kind = Record::Kind::kModel;
+  std::string key;         // ModelKey, of the usual choices
+  TunedSet set;            // of kModel
+  schedule::Chosen graph;  // of the graph's kinds: what was chosen, and
+  std::string result;      // the ModelKey of what it gave
   MeasuredProgram tuned, untuned;
   std::vector<MeasuredCase> cases;
 };
 // The comparison that the database has of this model and set, at these sizes if the model has symbols.
 const Record* FindModelComparison(const Database& database, const std::string& key, const std::string& target,
                                   const TunedSet& set, const std::vector<Sizes>& sizes);
+// The same of choices of graph passes, of this kind and measured with so many threads.
+const Record* FindGraphComparison(const Database& database, const ModelPrograms& programs, const TuneOptions& options);
+// Appends that the tuned program could not be compiled.
+Result<const Record*> RecordUncompiled(const ModelPrograms& programs, const Status& why, const TuneOptions& options,
+                                       DatabaseFile& database);
 // Compares the two in turns and appends the record. Nothing is done about the caches: the model's calls follow each
 // other, as in use.
 Result<const Record*> CompareModel(const ModelPrograms& programs, const TuneOptions& options, RunnerPool& pool,

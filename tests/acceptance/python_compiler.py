@@ -18,7 +18,7 @@ os.environ.setdefault("INGOT_COMPILER_LIBRARY", str(BIN.parent / "compiler/libin
 import ingot, ingot.compiler
 
 MODEL = ROOT / "tests/data/digits.onnx"
-QUICK = {"dims": {"batch": 1}, "hot": True}
+QUICK = {"dims": {"batch": 1}, "hot": True, "only": "schedules"}
 
 
 class PythonCompiler(unittest.TestCase):
@@ -73,9 +73,19 @@ class PythonCompiler(unittest.TestCase):
         self.assertTrue([note for note in notes if note.startswith("tuned schedules for native: ")], notes)
         self.check(ingot.load(compiled.bytes), 1)
 
+    def test_choices_of_the_file(self):
+        found = ingot.compiler.tune(MODEL, self.db, dims={"batch": 1}, only="graph")
+        self.assertEqual(found.tasks, [])
+        lines = [json.loads(line) for line in self.db.read_text().splitlines()]
+        self.assertEqual({line["kind"] for line in lines} - {"graph"}, {"graph screening"})
+        self.assertEqual(found.graph is not None, any(line["kind"] == "graph" for line in lines))
+        self.assertEqual(bool(found.choices), found.graph is not None and found.graph.is_faster)
+        with self.assertRaisesRegex(ValueError, "only: expected graph or schedules"):
+            ingot.compiler.tune(MODEL, self.db, only="luck")
+
     def test_sizes(self):
         sizes = ["batch=1", "batch=4:0.5"]
-        found = ingot.compiler.tune(MODEL, self.db, trials=1, hot=True, sizes=sizes)
+        found = ingot.compiler.tune(MODEL, self.db, trials=1, hot=True, only="schedules", sizes=sizes)
         self.assertEqual(sum(task.new_trials for task in found.tasks), 1)
         lines = [json.loads(line) for line in self.db.read_text().splitlines()]
         self.assertTrue([line for line in lines if line.get("sizes") == sizes and line["choices"]])

@@ -11,7 +11,8 @@ BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
 KILLS = 20 if os.environ.get("INGOT_LONG_TESTS") == "1" else 3
 MODEL = (DATA / "digits.onnx", "--dim", "batch=1", "--target", "cpu:native")
-QUICK = ("--hot", "--progress=never")
+QUICK = ("--hot", "--progress=never", "--only=schedules")
+GRAPH = ("--progress=never", "--only=graph")
 
 
 def records(path):
@@ -21,7 +22,7 @@ def records(path):
 def identity(record):
     """What no two records of a database may have in common."""
     return (record["kind"], record["target"], record.get("task"), record.get("trace"), record.get("model"),
-            json.dumps(record.get("tasks")))
+            json.dumps(record.get("tasks")), json.dumps(record.get("graph")))
 
 
 def with_times(record, ratio):
@@ -286,6 +287,89 @@ class Module:
         self.compile("x", "--tuning-db", self.dir / "absent.jsonl", code=3)
         self.compile("x", "--tuning-db", self.db, "--emit=asm", code=2)
         self.check_databases(base, compared, with_times(model, 0.9))
+
+    def test_choices_of_the_file(self):
+        listed = json.loads(self.run_tool("vm-tune", *MODEL, "--only=graph", "--list-tasks", "--json", "-").stdout)
+        self.assertEqual(listed["tasks"], [])
+        names = [choice["name"] for choice in listed["choices"]]
+        self.assertIn("layout", names)
+        self.assertIn("winograd:1x16x8x8:32x16x3x3:1x1x1x1", names)
+        self.assertIn("pack_weights", names)
+        shown = self.run_tool("vm-tune", *MODEL, "--only=graph", "--list-tasks").stdout
+        for name in names:
+            self.assertIn(name, shown)
+
+        # A run that is killed goes on; each choice is measured once, and all of them compute the same.
+        command = ("vm-tune", *MODEL, *GRAPH, "--db", self.db)
+        process = subprocess.Popen(list(map(str, (BIN / command[0], *command[1:]))), stdout=subprocess.DEVNULL)
+        self.wait_for_lines(process, 2)
+        process.kill()
+        process.wait()
+        kept = self.db.read_text()
+        page = self.dir / "report.html"
+        document = json.loads(self.run_tool(*command, "--json", "-", "--report", page).stdout)
+        self.assertTrue(self.db.read_text().startswith(kept[:kept.rfind("\n") + 1]))
+        lines = records(self.db)
+        self.assertEqual({line["outcome"] for line in lines}, {"ok"})
+        self.assertEqual(len({identity(line) for line in lines}), len(lines))
+        alone = [line for line in lines if line["kind"] == "graph screening" and len(line["graph"]) == 1]
+        self.assertGreater(len(alone), 3)
+        self.assertEqual(len(document["alternatives"]), len(lines))
+        self.assertIn("Choices of the file", page.read_text())
+        self.run_tool(*command)
+        self.assertEqual(len(records(self.db)), len(lines))
+
+        # As if two of them had been compared and found faster: the faster one is taken, and said.
+        self.write(alone)  # what was only screened is not taken
+        default, _ = self.compile("default", "--tuning-db", self.db)
+        plain = with_times({**next(line for line in alone if "layout" in line["graph"]), "kind": "graph"}, 0.8)
+        other = with_times({**next(line for line in alone if "layout" not in line["graph"]), "kind": "graph"}, 0.9)
+        self.write(alone + [other, plain])
+        taken, note = self.compile("plain", "--tuning-db", self.db)
+        name, value = next(iter(plain["graph"].items()))
+        self.assertIn(f"tuned choices for native: {name}={value}; the model took 0.800 [0.800, 0.800]", note)
+        self.assertNotEqual(taken, default)
+        self.assertEqual(self.compile("again", "--tuning-db", self.db, "--threads", 1)[0], taken)
+        for name in "default", "plain":
+            self.run_tool("vm-run", self.dir / f"{name}.ingot", "--input", "rand", "--seed", 3, "--output",
+                          f"@{self.dir / name}.npz")
+        self.run_tool("vm-run", self.dir / "plain.ingot", "--input", "rand", "--seed", 3, "--expect",
+                      f"@{self.dir / 'default'}.npz", "--rtol", "1e-4", "--atol", "1e-5")
+        document = json.loads(self.run_tool("vm-tune", *MODEL, "--hot", "--progress=never", "--db", self.db, "--trials", 0,
+                                            "--json", "-").stdout)
+        self.assertEqual(document["choices_taken"], f"{next(iter(plain['graph']))}={value}")
+        chosen = {task["task"] for task in document["tasks"]}
+        usual = {task["task"] for task in json.loads(
+            self.run_tool("vm-tune", *MODEL, "--list-tasks", "--json", "-").stdout)["tasks"]}
+        self.assertNotEqual(chosen, usual)  # the kernels that are tuned are those of the choices
+        best = self.run_tool("vm-tune", "db", "best", self.db).stdout.splitlines()
+        self.assertEqual([line.split()[0] for line in best], ["graph"] * 2)
+
+        # Of another model, level or CPU, or of another build's passes: not taken, or refused.
+        for args in (["-O1"], ["--target", "cpu:x86-64-v3"]):
+            self.assertNotIn("tuned choices", self.compile("other", "--tuning-db", self.db, *args)[1])
+        self.write([{**plain, "result": "1-0000000000000000"}])
+        self.assertIn("give another module than was measured", self.compile("x", "--tuning-db", self.db, code=3)[1])
+
+    def test_choices_of_a_file_for_several_cpus(self):
+        family = (DATA / "digits.onnx", "--dim", "batch=1", "--target", "cpu:x86-64-v2,x86-64-v3")
+        said = self.run_tool("vm-tune", *family, "--only=schedules", "--db", self.db, code=2).stderr
+        self.assertIn("names several CPUs", said)
+        self.run_tool("vm-tune", *family, *GRAPH, "--db", self.db)
+        screened = [line for line in records(self.db) if line["kind"] == "graph screening"]
+        both = {line["target"].split()[1]: line for line in screened if "layout" in line["graph"]}
+        self.assertEqual(sorted(both), ["x86-64-v2", "x86-64-v3"])
+        self.assertEqual({line["outcome"] for line in screened}, {"ok"})
+
+        def note_of(*ratios):
+            self.write([with_times({**line, "kind": "graph"}, ratio) for line, ratio in zip(both.values(), ratios)])
+            return self.run_tool("vm-compile", *family, "--tuning-db", self.db, "-o", self.dir / "x.ingot").stderr
+
+        self.assertNotIn("tuned choices", note_of(0.5))  # nothing is known of the other one
+        self.assertNotIn("tuned choices", note_of(0.5, 0.99))
+        taken = note_of(0.5, 0.9)
+        for cpu in both:
+            self.assertIn(f"tuned choices for {cpu}: layout=", taken)
 
     def check_databases(self, base, compared, model):
         other = self.dir / "other.jsonl"

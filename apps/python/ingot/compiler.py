@@ -79,6 +79,7 @@ class _TuneOptions(c.Structure):
         ("user", P),
         ("sizes", TEXTS),
         ("num_sizes", c.c_size_t),
+        ("only", TEXT),
     ]
 
 
@@ -112,8 +113,9 @@ class _TunedTask(c.Structure):
 Ratio = collections.namedtuple("Ratio", "median lower upper is_faster")
 # As ingot_tuned_task; comparison is a Ratio, or None.
 Task = collections.namedtuple("Task", [name for name, _ in _TunedTask._fields_[1:]])
-# Of all tasks, and of the whole model: a Ratio, or None and a note that says why.
-Tuning = collections.namedtuple("Tuning", "tasks model note")
+# Of all tasks, and of the whole model: a Ratio, or None and a note that says why; of the choices of the file: those that
+# are taken, as text, and the Ratio of the fastest that were tried.
+Tuning = collections.namedtuple("Tuning", "tasks model note choices graph")
 
 FUNCTIONS = {
     "ingot_compile": (_capi.STATUS, [TEXT, c.POINTER(_CompileOptions), c.POINTER(P)]),
@@ -124,6 +126,8 @@ FUNCTIONS = {
     "ingot_tuning_run": (_capi.STATUS, [TEXT, c.POINTER(_CompileOptions), c.POINTER(_TuneOptions), c.POINTER(P)]),
     "ingot_tuning_task_count": (c.c_size_t, [P]),
     "ingot_tuning_task": (_capi.STATUS, [P, c.c_size_t, c.POINTER(_TunedTask)]),
+    "ingot_tuning_choices": (TEXT, [P]),
+    "ingot_tuning_graph": (_Ratio, [P]),
     "ingot_tuning_model": (_Ratio, [P]),
     "ingot_tuning_note": (TEXT, [P]),
     "ingot_tuning_release": (None, [P]),
@@ -178,6 +182,7 @@ def tune(
     trial_seconds=10,
     hot=False,
     sizes=(),
+    only=None,
     **options,
 ):
     """Looks for faster schedules and appends what it measures to the file `database`, which compile takes as tuning_db.
@@ -189,6 +194,7 @@ def tune(
     given.worker = None if worker is None else os.fsencode(worker)
     given.num_threads, given.trial_seconds, given.hot = kernel_threads, trial_seconds, hot
     given.sizes, given.num_sizes = _texts(sizes), len(sizes)
+    given.only = None if only is None else only.encode()
     return _run(model, given, options)
 
 
@@ -210,7 +216,13 @@ def _run(model, tune_options, options):
         values = [getattr(task, name) for name in Task._fields]
         values = [value.decode() if isinstance(value, bytes) else value for value in values]
         found.append(Task(*values)._replace(comparison=_ratio(task.comparison), is_symbolic=bool(task.is_symbolic)))
-    return Tuning(found, _ratio(lib.ingot_tuning_model(tuning.value)), lib.ingot_tuning_note(tuning.value).decode())
+    return Tuning(
+        found,
+        _ratio(lib.ingot_tuning_model(tuning.value)),
+        lib.ingot_tuning_note(tuning.value).decode(),
+        lib.ingot_tuning_choices(tuning.value).decode(),
+        _ratio(lib.ingot_tuning_graph(tuning.value)),
+    )
 
 
 def _ratio(ratio):

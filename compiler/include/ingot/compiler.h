@@ -89,8 +89,8 @@ INGOT_API ingot_status* ingot_compiled_write_with(const ingot_compiled* compiled
                                                   const ingot_write_options* options) INGOT_WARN_UNUSED;
 INGOT_API void ingot_compiled_release(ingot_compiled* compiled);
 
-/* ---- Tuning: looks, by measuring, for schedules of a model's kernels that are faster than the default ones. What it
- * finds stands in a file of records, which ingot_compile takes as tuning_db. */
+/* ---- Tuning: looks, by measuring, for choices of the whole file (blocked layouts, Winograd's convolutions, packed
+ * weights) and for schedules of a model's kernels that are faster than the default ones. What it finds stands in a file of records, which ingot_compile takes as tuning_db. */
 typedef struct ingot_tuning ingot_tuning;
 
 typedef struct ingot_tune_options {
@@ -116,9 +116,15 @@ typedef struct ingot_tune_options {
    * measured with each, and their times are means by weight; with none they are not tuned. */
   const char* const* sizes;
   size_t num_sizes;
+  /* "graph": choices of the file alone, also for several CPUs, which are judged on each; "schedules": those of kernels
+   * alone; NULL: both. */
+  const char* only;
 } ingot_tune_options;
-#define INGOT_TUNE_OPTIONS_INIT \
-  { sizeof(ingot_tune_options), NULL, 64, 256, 64, 0, "evolution", 1, 1, NULL, 0, NULL, 1, 10, 0, NULL, NULL, NULL, 0 }
+#define INGOT_TUNE_OPTIONS_INIT                                                                                        \
+  {                                                                                                                    \
+    sizeof(ingot_tune_options), NULL, 64, 256, 64, 0, "evolution", 1, 1, NULL, 0, NULL, 1, 10, 0, NULL, NULL, NULL, 0, \
+        NULL                                                                                                           \
+  }
 
 /* Tunes a model for the one CPU that options->target names (NULL: "cpu:native"). options may be NULL; its log and
  * progress are called. With tune NULL, tasks are listed and nothing is measured. The caller owns *tuning and releases it
@@ -156,7 +162,11 @@ INGOT_API size_t ingot_tuning_task_count(const ingot_tuning* tuning);
 /* index < task count; task->struct_size is set. */
 INGOT_API ingot_status* ingot_tuning_task(const ingot_tuning* tuning, size_t index,
                                           ingot_tuned_task* task) INGOT_WARN_UNUSED;
-/* The whole model with all that was found and without any; is_faster: ingot_compile takes it. */
+/* The choices of the file that ingot_compile takes, as "layout=0, pack_weights=0"; "": the usual ones. And the model
+ * with the fastest of all that were tried and with the usual ones, on the first CPU. */
+INGOT_API const char* ingot_tuning_choices(const ingot_tuning* tuning);
+INGOT_API ingot_ratio ingot_tuning_graph(const ingot_tuning* tuning);
+/* The whole model with all schedules that were found and without any; is_faster: ingot_compile takes them. */
 INGOT_API ingot_ratio ingot_tuning_model(const ingot_tuning* tuning);
 INGOT_API const char* ingot_tuning_note(const ingot_tuning* tuning); /* why the model was not compared; "": it was */
 INGOT_API void ingot_tuning_release(ingot_tuning* tuning);

@@ -26,6 +26,9 @@ struct MeasuredProgram {
 struct MeasuredInput {
   std::vector<int64_t> dims;  // of a tensor: all of them, with symbols bound
   std::string spec = "rand";
+  // Where caches are flushed before a call: whether the tensor is read and written after that, so that it is in the
+  // caches as far as it fits, as what another kernel has just written.
+  bool is_warm = false;
 };
 
 // What goes wrong on purpose, after the first call, in tests of the one who measures.
@@ -38,8 +41,8 @@ struct MeasureOptions {
   int64_t max_calls = 1000;       // ... or were so many,
   int64_t max_cold_calls = 10;    // or so many where caches are flushed before each, which takes longer than most calls
   int32_t repeats = 5;
-  // Bytes of other memory that are read and written before each timed call, which so finds its inputs and weights out
-  // of the caches: kEveryCache is twice the last level (at most 64 MiB), 0 leaves them hot. One thread does that, so
+  // Bytes of other memory that are read and written before each timed call, which so finds all tensors but the warm ones
+  // out of the caches: kEveryCache is twice the last level (at most 64 MiB), 0 leaves them hot. One thread does that, so
   // that caches of other cores stay as they are.
   static constexpr int64_t kEveryCache = -1;
   int64_t flush_bytes = kEveryCache;

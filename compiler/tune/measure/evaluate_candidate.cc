@@ -18,7 +18,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int64_t kCacheLineBytes = 64;
 constexpr int64_t kMaxFlushBytes = 64 << 20;
 constexpr int64_t kUnknownCacheBytes = 32 << 20;
 // Calls that are shorter are timed in groups, so that reading the clock stays below a hundredth.
@@ -82,7 +81,10 @@ Status MeasureRepeat(std::vector<Turn>& turns, const MeasureOptions& options, Ca
   for (; !is_done(); ++groups) {
     for (size_t i = 0; i < turns.size(); ++i) {
       Turn& turn = turns[(i + static_cast<size_t>(groups)) % turns.size()];
-      if (flusher.is_on()) flusher.Flush();
+      if (flusher.is_on()) {
+        flusher.Flush();
+        turn.program->WarmInputs();
+      }
       const Clock::time_point start = Clock::now();
       for (int64_t call = 0; call < turn.calls_per_group; ++call) INGOT_RETURN_IF_ERROR(turn.program->Call());
       turn.sum += SecondsSince(start);

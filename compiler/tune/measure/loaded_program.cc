@@ -93,6 +93,7 @@ Status LoadedProgram::BindInputs(const std::vector<MeasuredInput>& inputs, uint6
     inputs_[i] = *std::move(tensor);
     input_views_[i] = ViewOf(inputs_[i]);
     arguments_[i].as.tensor = &input_views_[i];
+    if (inputs[i].is_warm) warm_inputs_.push_back(i);
     input_pointers_.push_back(&input_views_[i]);
   }
   return Status();
@@ -173,6 +174,14 @@ Status LoadedProgram::Call() {
   if (!status.ok()) return status;
   for (ingot_value& value : values) ingot_value_clear(&value);
   return status;
+}
+
+void LoadedProgram::WarmInputs() {
+  for (const size_t i : warm_inputs_) {
+    auto* const bytes = static_cast<volatile unsigned char*>(inputs_[i].data());
+    const auto size = static_cast<size_t>(inputs_[i].size_bytes());
+    for (size_t at = 0; at < size; at += kCacheLineBytes) bytes[at] = bytes[at];
+  }
 }
 
 std::vector<LoadedProgram::Output> LoadedProgram::outputs() const {

@@ -12,6 +12,8 @@
 
 namespace ingot::tune {
 
+inline constexpr size_t kCacheLineBytes = 64;
+
 class LoadedProgram {
  public:
   // Opens the executable and binds inputs. The bytes of the program must outlive it.
@@ -25,6 +27,8 @@ class LoadedProgram {
   // Calls it for the dims of its results, then fills the results' memory with a pattern and calls it again, so that
   // results which it does not write are seen.
   Status Prepare();
+  // Reads and writes a byte of each cache line of the warm inputs.
+  void WarmInputs();
   // What the last call wrote: inputs that the function writes, then results.
   struct Output {
     std::string name;
@@ -45,6 +49,7 @@ class LoadedProgram {
   ingot_context* context_ = nullptr;
   const ingot_function* function_ = nullptr;
   std::vector<Tensor> inputs_, results_;  // no tensor where the input is a number
+  std::vector<size_t> warm_inputs_;       // tensors among them
   std::vector<ingot_value> arguments_;
   std::vector<ingot_dl_tensor> input_views_, result_views_;
   std::vector<const ingot_dl_tensor*> input_pointers_;

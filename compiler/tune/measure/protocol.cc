@@ -93,6 +93,9 @@ Result<MeasuredInput> ReadInput(formats::ByteReader& in) {
     input.dims.push_back(dim);
   }
   INGOT_ASSIGN_OR_RETURN(input.spec, ReadText(in));
+  INGOT_ASSIGN_OR_RETURN(const uint8_t is_warm, in.U8());
+  if (is_warm > 1) return in.Error("a flag is neither 0 nor 1");
+  input.is_warm = is_warm == 1;
   return input;
 }
 
@@ -163,6 +166,7 @@ std::vector<std::byte> EncodeCandidate(const Candidate& candidate, uint64_t refe
     out.Varint(input.dims.size());
     for (const int64_t dim : input.dims) out.SignedVarint(dim);
     out.String(input.spec);
+    out.U8(input.is_warm ? 1 : 0);
   }
   out.U64(candidate.seed);
   WriteOptions(out, candidate.options);
@@ -180,7 +184,7 @@ Result<ReceivedCandidate> DecodeCandidate(std::span<const std::byte> payload) {
   INGOT_ASSIGN_OR_RETURN(candidate.reference.entry, ReadText(in));
   INGOT_ASSIGN_OR_RETURN(candidate.tolerance.relative, ReadDouble(in));
   INGOT_ASSIGN_OR_RETURN(candidate.tolerance.absolute, ReadDouble(in));
-  INGOT_ASSIGN_OR_RETURN(const uint64_t num_inputs, in.Count(2));
+  INGOT_ASSIGN_OR_RETURN(const uint64_t num_inputs, in.Count(3));
   for (uint64_t i = 0; i < num_inputs; ++i) {
     INGOT_ASSIGN_OR_RETURN(MeasuredInput input, ReadInput(in));
     candidate.inputs.push_back(std::move(input));

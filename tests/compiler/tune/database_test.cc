@@ -56,6 +56,16 @@ Record ComparedModel(const TunedSet& set, double ratio) {
   return record;
 }
 
+// Graph passes chose so and made "1-1" of the model "1-0".
+Record ComparedGraph(const schedule::Chosen& graph, double ratio, const std::string& target = "") {
+  Record record = ComparedModel({}, ratio);
+  record.kind = Record::Kind::kGraph;
+  record.graph = graph;
+  record.result = "1-1";
+  if (!target.empty()) record.target = target;
+  return record;
+}
+
 class TemporaryFile {
  public:
   TemporaryFile() : path_(std::filesystem::temp_directory_path() / ("ingot_tuning_" + std::to_string(::getpid()))) {
@@ -82,10 +92,15 @@ TEST_CASE("tuning records: a line of each kind reads back as it was written") {
   failed.error = "after 1 s";
   failed.seconds = {};
   failed.is_hot = true;
+  trial.warm = {0, 2};
   Record screening = Compared(Function());
   screening.kind = Record::Kind::kScreening;
   const TunedSet set{{"1-1", {{"gemm.rows", 2}, {"gemm.panels", 4}}}, {"1-2", {}}};
-  for (const Record& record : {trial, failed, screening, Compared(Function()), ComparedModel(set, 0.9)}) {
+  const Record graph = ComparedGraph({{"layout", 0}, {"winograd \"1\"", 1}}, 0.9);
+  Record screened = graph;
+  screened.kind = Record::Kind::kGraphScreening;
+  for (const Record& record :
+       {trial, failed, screening, Compared(Function()), ComparedModel(set, 0.9), screened, graph}) {
     const std::string line = RecordLine(record);
     INFO(line);
     CHECK(line.find('\n') == std::string::npos);
@@ -97,15 +112,27 @@ TEST_CASE("tuning records: a line of each kind reads back as it was written") {
     CHECK(read->choices == record.choices);
     CHECK(read->set == record.set);
     CHECK(read->is_hot == record.is_hot);
-    CHECK(read->is_faster() == (record.kind >= Record::Kind::kComparison));
+    CHECK(read->warm == record.warm);
+    CHECK(read->model == record.model);
+    CHECK(read->graph == record.graph);
+    CHECK(read->result == record.result);
+    CHECK(read->is_faster() == (record.kind == Record::Kind::kComparison || record.kind == Record::Kind::kModel ||
+                                record.kind == Record::Kind::kGraph));
   }
 }
 
 TEST_CASE("tuning records: each member that is missing or of another type is an error") {
-  const std::string lines[] = {RecordLine(Compared(Function())), RecordLine(ComparedModel({{"1-1", {}}}, 0.9))};
-  for (const char* name : {"ingot_tuning",    "kind",    "task",  "function", "choices", "trace",   "model", "tasks",
-                           "target",          "machine", "tool",  "threads",  "program", "outcome", "error", "seconds",
-                           "default_seconds", "verdict", "ratio", "lower",    "upper"}) {
+  Record warm = Compared(Function());
+  warm.warm = {1};
+  const std::string lines[] = {RecordLine(Compared(Function())), RecordLine(ComparedModel({{"1-1", {}}}, 0.9)),
+                               RecordLine(ComparedGraph({{"layout", 0}}, 0.9))};
+  std::string of_texts = RecordLine(warm);
+  of_texts.replace(of_texts.find("[1]"), 3, "[\"1\"]");
+  CHECK(!ParseRecord(of_texts).ok());
+  for (const char* name :
+       {"ingot_tuning",    "kind",    "task",    "function", "choices", "trace",   "model",   "tasks", "graph",
+        "result",          "target",  "machine", "tool",     "threads", "program", "outcome", "error", "seconds",
+        "default_seconds", "verdict", "ratio",   "lower",    "upper"}) {
     INFO(name);
     const std::string key = "\"" + std::string(name) + "\":";
     int tried = 0;
@@ -246,6 +273,51 @@ TEST_CASE("tuning databases: the set of a model, and the records that it stands 
   Database alone;
   alone.Add(ComparedModel(set, 0.95));
   CHECK(alone.ChosenFor(Function(), Avx2(), set).status().message().find("no comparison says") != std::string::npos);
+}
+
+TEST_CASE(
+    "tuning databases: choices of a file that are faster on each of its targets, with the sets of what they give") {
+  const std::string v3 = kernels::TargetText(Avx2()),
+                    v4 = kernels::TargetText(ParseTarget("cpu:x86-64-v4")->variants[0]);
+  const schedule::Chosen plain{{"layout", 0}}, direct{{"winograd", 0}};
+  Database database;
+  database.Add(ComparedGraph(plain, 0.9));
+  Record screened = ComparedGraph(direct, 0.5);
+  screened.kind = Record::Kind::kGraphScreening;
+  database.Add(screened);
+  database.Add(ComparedGraph(direct, 0.99));
+  const auto best = [&](const std::vector<std::string>& targets) {
+    const Record* record = database.BestGraph("1-0", targets);
+    return record == nullptr ? schedule::Chosen() : record->graph;
+  };
+  CHECK(best({v3}) == plain);
+  CHECK(best({}).empty());
+  CHECK(database.BestGraph("1-1", {v3}) == nullptr);
+  CHECK(best({v3, v4}).empty());  // nothing says so of the other one
+  database.Add(ComparedGraph(plain, 0.99, v4));
+  CHECK(best({v3, v4}).empty());
+  database.Add(ComparedGraph(plain, 0.97, v4));
+  CHECK(best({v3, v4}) == plain);
+  CHECK(best({v4, v3}) == plain);
+  // What they made is something else there.
+  Record other = ComparedGraph(direct, 0.5);
+  database.Add(other);
+  other.result = "1-2";
+  other.target = v4;
+  database.Add(other);
+  CHECK(best({v3}) == direct);
+  CHECK(best({v3, v4}) == plain);
+  // The usual choices with schedules that were found for them: 0.45 of the time on one CPU, on the other as before.
+  database.Add(ComparedModel({{"1-1", {}}}, 0.45));
+  CHECK(best({v3}).empty());
+  CHECK(best({v3, v4}).empty());
+  CHECK(best({v4}) == direct);
+  // And with schedules for what the choices gave: 0.5 * 0.8.
+  Record behind = ComparedModel({{"1-1", {}}}, 0.8);
+  behind.model = "1-1";
+  database.Add(behind);
+  CHECK(best({v3}) == direct);
+  CHECK(database.Pruned().BestGraph("1-0", {v3})->graph == direct);
 }
 
 TEST_CASE("tuning databases: records of other functions and of other schedules are refused") {

@@ -91,6 +91,35 @@ TEST_CASE_FIXTURE(ReportFixture, "tuning reports: the table has what the records
   CHECK(Contains(ReportTable(without), "the model was not compared: interrupted\n"));
 }
 
+TEST_CASE_FIXTURE(ReportFixture, "tuning reports: choices of the file, in the table and on the page") {
+  TuningReport report = Report();
+  CHECK(GraphTable(report).empty());
+  CHECK(ReportPage(report).find("Choices of the file") == std::string::npos);
+  Record record = RecordOf(Record::Kind::kGraph, 0.8e-3, 1e-3);
+  record.graph = {{"layout", 0}, {"<w>", 1}};
+  Record failed = record;
+  failed.kind = Record::Kind::kGraphScreening;
+  failed.outcome = "wrong result";
+  report.graph = {&failed, &record};
+  report.graph_taken = record.graph;
+  CHECK(GraphTable(report) ==
+        "graph screening  x86-64-v3       wrong result  <w>=1, layout=0\n"
+        "graph            x86-64-v3       1.250x [1.250, 1.250]  <w>=1, layout=0\n"
+        "choices of the file: <w>=1, layout=0; vm-compile --tuning-db takes them\n");
+  CHECK(Contains(ReportTable(report), GraphTable(report)));
+  const std::string page = ReportPage(report);
+  CHECK(Contains(page,
+                 "<td>&lt;w&gt;=1, layout=0</td><td>x86-64-v3</td><td>graph</td><td>1</td><td>0.8</td><td>1.250x "
+                 "[1.250, 1.250]</td>"));
+  CHECK(Contains(page, "<td>graph screening</td><td>1</td><td>0.8</td><td>wrong result</td>"));
+  CHECK(Contains(page, "vm-compile --tuning-db takes &lt;w&gt;=1, layout=0."));
+  report.graph = {};
+  report.graph_taken = {};
+  report.graph_note = "interrupted";
+  CHECK(Contains(GraphTable(report), "choices of the file were not compared: interrupted\n"));
+  CHECK(Contains(GraphTable(report), "the usual ones stay\n"));
+}
+
 TEST_CASE_FIXTURE(ReportFixture, "tuning reports: the page has them too, in pictures, and fetches and runs nothing") {
   const std::string page = ReportPage(Report());
   CHECK(Contains(page, "<h1>Tuning of net &amp; co for x86-64-v3</h1>"));

@@ -12,6 +12,7 @@
 
 #include "compiler/kernels/kernel_sources.h"
 #include "compiler/schedule/default_schedule.h"
+#include "compiler/script/parser.h"
 #include "compiler/tune/task_program.h"
 #include "compiler/tune/task_search.h"
 #include "tests/compiler/schedule/functions.h"
@@ -115,6 +116,84 @@ TEST_CASE_FIXTURE(TunerFixture, "tuner: what was measured with other caches, or 
   const Database database = Load();
   CHECK(std::ranges::count(database.records(), true, &Record::is_hot) > 3);
   CHECK(std::ranges::count_if(database.records(), [](const Record& record) { return record.choices.empty(); }) == 3);
+}
+
+TEST_CASE_FIXTURE(TunerFixture, "tuner: inputs that are warm are measured so, and are records of their own") {
+  Task task = TaskFor(24), warm = task;
+  warm.warm = {true, false, false, false};
+  TuneOptions cold = Options(1), all_cold = Options(0);
+  cold.measure.flush_bytes = all_cold.measure.flush_bytes = 1 << 20;
+  all_cold.all_cold = true;
+  CHECK(Run({warm}, cold)[0].trials == 1);
+  CHECK(Run({warm}, all_cold)[0].trials == 0);
+  CHECK(Run({task}, all_cold)[0].default_seconds > 0);
+  Run({warm}, Options(0));  // hot: all of them are in the caches
+  std::map<std::vector<int64_t>, int> defaults;
+  const Database database = Load();
+  for (const Record& record : database.records()) {
+    if (record.kind == Record::Kind::kTrial && record.choices.empty()) ++defaults[record.warm];
+  }
+  CHECK(defaults == std::map<std::vector<int64_t>, int>{{{0}, 1}, {{}, 2}});
+}
+
+// The one task of a module whose "main" does this with an x and some weights w of so many numbers.
+Task TaskOfCalls(int64_t count, const std::string& calls) {
+  std::string weights;
+  for (int64_t i = 0; i < count; ++i) weights += (i == 0 ? "" : ", ") + std::to_string(i % 7) + ".0";
+  std::string text = R"(@I.ir_module
+class Module:
+    @T.prim_func(private=True)
+    def add(x: T.Buffer((N,), "float32"), y: T.Buffer((N,), "float32"), z: T.Buffer((N,), "float32")):
+        for i in range((N)):
+            with T.block("z"):
+                v = T.axis.spatial(N, i)
+                z[v] = x[v] + y[v]
+
+    @R.function
+    def main(x: R.Tensor((N,), dtype="float32")):
+        cls = Module
+        with R.dataflow():
+            w = R.const([W], "float32")
+)" + calls + R"(            R.output(gv)
+        return gv
+)";
+  const std::pair<std::string, std::string> names[] = {{"OUT", "out_ty=R.Tensor((N,), dtype=\"float32\")"},
+                                                       {"N,", std::to_string(count) + ","},
+                                                       {"(N)", "(" + std::to_string(count) + ")"},
+                                                       {"[W]", "[" + weights + "]"}};
+  for (const auto& [name, with] : names) {
+    for (size_t at = 0; (at = text.find(name, at)) != std::string::npos; at += with.size()) {
+      text.replace(at, name.size(), with);
+    }
+  }
+  const Result<ir::IRModule> module = script::ParseModule(text, "case.py");
+  REQUIRE_MESSAGE(module.ok(), module.status().message());
+  const Result<std::vector<Task>> tasks = TasksOf(*module, Native());
+  REQUIRE_MESSAGE(tasks.ok(), tasks.status().message());
+  REQUIRE(tasks->size() == 1);
+  return tasks->at(0);
+}
+
+TEST_CASE("tasks: what some call gives a weight for is not warm") {
+  const Task task = TaskOfCalls(4,
+                                "            a = R.call_tir(cls.add, (x, w), OUT)\n"
+                                "            gv = R.call_tir(cls.add, (a, a), OUT)\n");
+  CHECK(task.weight == 2);
+  CHECK(task.warm == std::vector<bool>{true, false, true});
+  const Result<std::vector<MeasuredCase>> cases = KernelCases(task, {});
+  REQUIRE_MESSAGE(cases.ok(), cases.status().message());
+  CHECK(WarmInputsOf(*cases) == std::vector<int64_t>{0});  // a result is never warm
+}
+
+TEST_CASE_FIXTURE(TunerFixture, "tuner: what reads warm inputs takes less time") {
+  const Task task = TaskOfCalls(1 << 15, "            gv = R.call_tir(cls.add, (x, x), OUT)\n");
+  TuneOptions options = Options(0);
+  options.measure.flush_bytes = MeasureOptions::kEveryCache;
+  options.measure.repeats = 25;
+  const double warm = Run({task}, options)[0].default_seconds;
+  options.all_cold = true;
+  CHECK(warm > 0);
+  CHECK(warm < Run({task}, options)[0].default_seconds);
 }
 
 TEST_CASE_FIXTURE(TunerFixture, "tuner: the search goes by the fastest repeats") {

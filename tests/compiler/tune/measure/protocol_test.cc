@@ -30,7 +30,7 @@ Result<Frame> ReadFrameOf(std::span<const std::byte> bytes) {
 TEST_CASE("measure protocol: a candidate, a measurement and a machine come back") {
   Candidate candidate = QuickCandidate(7);
   candidate.rival = CountingProgram(5);
-  candidate.inputs.push_back({{}, "-3"});
+  candidate.inputs.push_back({{}, "-3", true});
   candidate.seed = 1u << 31;
   candidate.options.fault = TestFault::kEatMemory;
   candidate.tolerance.absolute = 0.25;
@@ -44,6 +44,8 @@ TEST_CASE("measure protocol: a candidate, a measurement and a machine come back"
   REQUIRE(got.inputs.size() == 2);
   CHECK(got.inputs[0].dims == std::vector<int64_t>{1024});
   CHECK(got.inputs[1].spec == "-3");
+  CHECK(got.inputs[1].is_warm);
+  CHECK_FALSE(got.inputs[0].is_warm);
   CHECK(got.seed == 1u << 31);
   CHECK(got.tolerance.absolute == 0.25);
   // All of the options and the rest, whatever they are: encoded again they are the same bytes.
