@@ -24,10 +24,11 @@ constexpr int64_t kChunkBytes = 16;
 // What the banks of shared memory give at once.
 constexpr int64_t kBanksBytes = 128;
 
-// The buffers in shared memory, and those that anything but copies of chunks stores to and products of warps load from.
+// The buffers in shared memory, those that anything but copies of chunks stores to and products of warps load from, and
+// those of which a product's summands do not lie next to each other.
 struct TileAccesses : StmtVisitor {
   std::vector<Buffer> shared;
-  std::set<const PrimVarNode*> others;
+  std::set<const PrimVarNode*> others, turned;
   using StmtVisitor::Visit;
   void Visit(const AllocateNode& allocate) override {
     if (allocate.buffer->scope == "shared") shared.push_back(allocate.buffer);
@@ -38,6 +39,7 @@ struct TileAccesses : StmtVisitor {
     is_copy_ |= loop.annotations.Find(schedule::kChunkCopy) != nullptr;
     is_product_ |= loop.annotations.Find(schedule::kWarpProduct) != nullptr ||
                    loop.annotations.Find(schedule::kGroupProduct) != nullptr;
+    if (is_product_ && !multiplied) summand_ = loop.var;
     StmtVisitor::Visit(loop);
     is_copy_ = copied;
     is_product_ = multiplied;
@@ -48,11 +50,19 @@ struct TileAccesses : StmtVisitor {
   }
   void Visit(const BufferLoadNode& load) override {
     if (!is_product_) others.insert(load.buffer->data.get());
+    if (is_product_ && !load.indices.empty() && !UsesSummand(load)) turned.insert(load.buffer->data.get());
     StmtVisitor::Visit(load);
   }
 
  private:
+  // Whether neighbours are summands, which the outermost loop of a product is over.
+  bool UsesSummand(const BufferLoadNode& load) const {
+    arith::Analyzer analyzer;
+    const PrimExpr next = Substitute(load.indices.back(), {{summand_, PrimExpr(summand_) + 1}});
+    return IsConstInt(analyzer.Simplify(next - load.indices.back()), 1);
+  }
   bool is_copy_ = false, is_product_ = false;
+  PrimVar summand_;
 };
 
 }  // namespace
@@ -67,8 +77,10 @@ void CudaTiles::SpreadOverBanks(const Stmt& launch) {
                        bytes > kChunkBytes && std::has_single_bit(static_cast<uint64_t>(bytes));
     if (!takes) continue;
     const int64_t rows = std::max<int64_t>(kBanksBytes / bytes, 1);  // that lie in all banks together
+    const bool loads_words = tile->dtype.bits == 32 && rows == 1 && accesses.turned.contains(tile->data.get());
+    const int64_t chunks = loads_words ? 2 : 1;  // of eight words, which a warp loads of each row
     spreads_[tile->data.get()] = {static_cast<unsigned>(std::countr_zero(static_cast<uint64_t>(bytes * rows))),
-                                  kBanksBytes / kChunkBytes / rows - 1};
+                                  kBanksBytes / kChunkBytes / rows / chunks - 1, chunks};
   }
 }
 
@@ -76,7 +88,8 @@ bool CudaTiles::IsSwizzled(const Buffer& tile) const {
   constexpr unsigned kRowShift = 7;
   constexpr int64_t kRows = 8;
   const auto found = spreads_.find(tile->data.get());
-  return found != spreads_.end() && found->second.shift == kRowShift && found->second.mask == kRows - 1;
+  return found != spreads_.end() && found->second.shift == kRowShift && found->second.mask == kRows - 1 &&
+         found->second.chunks == 1;
 }
 
 // Elements of so many bytes apart are moved by as much: that many rows repeat the numbers that move their chunks.
@@ -92,7 +105,7 @@ llvm::Value* CudaTiles::Moved(const Buffer& tile, llvm::Value* offset) {
   const auto found = spreads_.find(tile->data.get());
   if (found == spreads_.end()) return offset;
   const unsigned elements_shift = static_cast<unsigned>(std::countr_zero(static_cast<uint64_t>(tile->dtype.bits / 8)));
-  const int64_t chunk = kChunkBytes >> elements_shift, in_banks = found->second.mask * chunk;
+  const int64_t chunk = (kChunkBytes >> elements_shift) * found->second.chunks, in_banks = found->second.mask * chunk;
   llvm::Value* row = b_.CreateLShr(offset, found->second.shift - elements_shift);
   llvm::Value* own = b_.CreateAnd(offset, Number(in_banks));
   llvm::Value* by = b_.CreateMul(b_.CreateAnd(row, Number(found->second.mask)), Number(chunk));

@@ -1,4 +1,6 @@
-// Which lane has which element of a fragment is the PTX manual's ("Matrix Fragments for mma.m16n8k16", "ldmatrix").
+// Which lane has which element of a fragment is the PTX manual's ("Matrix Fragments for mma.m16n8k16", "mma.m16n8k8" of
+// .tf32, "ldmatrix"). A row of 16 bytes that ldmatrix loads as eight elements of 16 bits is four of float32, of which the
+// lanes have what the fragments of tf32 have: such tiles are loaded alike, and half as many summands are a step.
 #include "compiler/codegen/cuda_tiles.h"
 
 #include <llvm/IR/IRBuilder.h>
@@ -21,8 +23,8 @@ using namespace ir;  // NOLINT
 
 namespace {
 
-// Of mma.sync.m16n8k16; a matrix that ldmatrix loads has 8 rows of 8 elements.
-constexpr int64_t kRows = 16, kColumns = 8, kDepth = 16, kMatrix = 8;
+// Of mma.sync.m16n8k16 and m16n8k8; a matrix that ldmatrix loads has 8 rows of 16 bytes, of which a step has two.
+constexpr int64_t kRows = 16, kMatrix = 8, kStepBytes = 32;
 constexpr int64_t kLanesOfRow = 4, kColumnsOfLane = 2;
 
 PrimExpr WithoutCasts(PrimExpr expr) {
@@ -114,9 +116,9 @@ std::optional<CudaTiles::Product> CudaTiles::MatchProduct(const ForNode& nest, c
   const auto *a = As<BufferLoadNode>(WithoutCasts(product->a)), *b = As<BufferLoadNode>(WithoutCasts(product->b));
   if (a == nullptr || b == nullptr) return no("its factors are not elements of buffers");
   const DataType dtype = a->buffer->dtype;
-  const bool takes_dtypes = (dtype == DataType::Float(16) || dtype == DataType::Bfloat16()) &&
-                            b->buffer->dtype == dtype && store->buffer->dtype == DataType::Float(32) &&
-                            product->dtype == DataType::Float(32);
+  const bool takes_dtypes =
+      (dtype == DataType::Float(16) || dtype == DataType::Bfloat16() || dtype == DataType::Float(32)) &&
+      b->buffer->dtype == dtype && store->buffer->dtype == DataType::Float(32) && product->dtype == DataType::Float(32);
   if (!takes_dtypes) return no("there is no matrix instruction for its dtypes");
   if (store->buffer->scope != "local") return no("its sums are not the thread's own");
 
@@ -169,7 +171,8 @@ std::optional<CudaTiles::Product> CudaTiles::MatchProduct(const ForNode& nest, c
     }
     if (!takes) return no("one of its loops is of no kind that a product has");
   }
-  if (depth == 0 || depth % kDepth != 0) return no("it does not sum over whole steps");
+  p.step_depth = kStepBytes * 8 / dtype.bits;
+  if (depth == 0 || depth % p.step_depth != 0) return no("it does not sum over whole steps");
 
   // What the lanes of a warp have.
   p.row_step = first_of(*a_place, kLanesOfRow).value_or(0);
@@ -194,9 +197,10 @@ std::optional<CudaTiles::Product> CudaTiles::MatchProduct(const ForNode& nest, c
   if (!row_pairs || !column_pairs) return no("it has no whole fragments");
   p.rows = *row_pairs;
   p.columns = *column_pairs;
-  p.steps = depth / kDepth;
+  p.steps = depth / p.step_depth;
   if (p.b->scope == "warp") return no("its second factor is no tile in shared memory");
   if (p.a->scope == "warp") {
+    if (dtype.bits != 16) return no("its warps keep no such factor");
     const int64_t warps = *num_threads / kCudaWarpThreads, of_warp = static_cast<int64_t>(p.rows.size()) * kRows;
     const bool takes_all = IsConstInt(p.a->shape[1], depth) && IsConstInt(p.a->shape[0], warps * of_warp) &&
                            p.a_depth_step == 1 && p.row_step == depth;
@@ -210,38 +214,52 @@ std::optional<CudaTiles::Product> CudaTiles::MatchProduct(const ForNode& nest, c
   }
 
   // Lanes 0 to 7 give the rows of the first matrix, 8 to 15 of the second one, and so on. Those of A: rows 0 to 7, rows 8
-  // to 15, then both at the next 8 of k. A matrix whose rows in memory run along k is turned while it is loaded.
+  // to 15, then both at the next half of the step. A matrix whose rows in memory run along its own side is turned while it
+  // is loaded; of float32 a lane loads its element of each matrix itself.
+  const int64_t half_step = p.step_depth / 2;
+  p.loads_a_words = dtype.bits == 32 && p.a_depth_step != 1;
+  p.loads_b_words = dtype.bits == 32 && p.b_depth_step != 1;
   llvm::Value* lane = b_.CreateAnd(exprs_.Find(threads.var.get()), b_.getInt64(kCudaWarpThreads - 1));
   const auto times = [&](llvm::Value* value, int64_t factor) {
     return b_.CreateNSWMul(value, b_.getInt64(static_cast<uint64_t>(factor)));
   };
   const auto bit = [&](unsigned shift) { return b_.CreateAnd(b_.CreateLShr(lane, shift), 1); };
   llvm::Value* row = b_.CreateAnd(lane, kMatrix - 1);
-  llvm::Value* a_lane =
-      b_.CreateNSWAdd(times(row, p.a_depth_step != 1 ? p.a_depth_step : p.row_step),
-                      b_.CreateNSWAdd(times(bit(3), kMatrix * p.row_step), times(bit(4), kMatrix * p.a_depth_step)));
-  // Those of B: k 0 to 7 and 8 to 15 of 8 columns, then of the next 8.
+  const auto own_element = [&](int64_t side_step, int64_t depth_step) {
+    return b_.CreateNSWAdd(times(b_.CreateUDiv(lane, Number(kLanesOfRow)), side_step),
+                           times(b_.CreateURem(lane, Number(kLanesOfRow)), depth_step));
+  };
+  llvm::Value* a_lane = p.loads_a_words ? own_element(p.row_step, p.a_depth_step)
+                                        : b_.CreateNSWAdd(times(row, p.a_depth_step != 1 ? p.a_depth_step : p.row_step),
+                                                          b_.CreateNSWAdd(times(bit(3), kMatrix * p.row_step),
+                                                                          times(bit(4), half_step * p.a_depth_step)));
+  // Those of B: both halves of the step for 8 columns, then of the next 8.
   p.next_columns = p.columns.size() > 1 ? p.columns[1] - p.columns[0] : 0;
   llvm::Value* b_lane =
-      b_.CreateNSWAdd(times(row, p.b_depth_step != 1 ? p.b_depth_step : p.column_step),
-                      b_.CreateNSWAdd(times(bit(3), kMatrix * p.b_depth_step), times(bit(4), p.next_columns)));
+      p.loads_b_words
+          ? own_element(p.column_step, p.b_depth_step)
+          : b_.CreateNSWAdd(times(row, p.b_depth_step != 1 ? p.b_depth_step : p.column_step),
+                            b_.CreateNSWAdd(times(bit(3), half_step * p.b_depth_step), times(bit(4), p.next_columns)));
   p.a_first = a_place->first;
   p.b_first = b_place->first;
   const auto places = [&](const Buffer& tile, const Place& place, llvm::Value* of_lane, const std::vector<int64_t>& own,
-                          int64_t depth_step) {
+                          int64_t depth_step, const std::vector<int64_t>& of_words) {
     llvm::Value* of_thread = b_.CreateNSWAdd(OffsetOfFirst(place.first, threads, kCudaWarpThreads), of_lane);
     Product::Places all;
     for (int64_t step = 0; step < p.steps; ++step) {
       for (const int64_t elements : own) {
-        const int64_t within = (elements + step * kDepth * depth_step) % PeriodOf(tile);
-        llvm::Value*& moved = all[within];
-        if (moved == nullptr) moved = Moved(tile, b_.CreateNSWAdd(of_thread, Number(within)));
+        for (const int64_t word : of_words) {
+          const int64_t within = (elements + word + step * p.step_depth * depth_step) % PeriodOf(tile);
+          llvm::Value*& moved = all[within];
+          if (moved == nullptr) moved = Moved(tile, b_.CreateNSWAdd(of_thread, Number(within)));
+        }
       }
     }
     return all;
   };
-  p.a_places = places(p.a, *a_place, a_lane, p.rows, p.a_depth_step);
-  p.b_places = places(p.b, *b_place, b_lane, p.columns, p.b_depth_step);
+  const std::vector<int64_t> first = {0};
+  p.a_places = places(p.a, *a_place, a_lane, p.rows, p.a_depth_step, p.loads_a_words ? p.WordsOfA() : first);
+  p.b_places = places(p.b, *b_place, b_lane, p.columns, p.b_depth_step, p.loads_b_words ? p.WordsOfB() : first);
   const uint64_t registers = 2 * (4 * p.rows.size() + 2 * p.columns.size());
   p.fragments = function_.EntryAlloca(llvm::ArrayType::get(b_.getInt32Ty(), registers), 4, "fragments");
   return p;
@@ -261,17 +279,23 @@ llvm::Value* CudaTiles::FragmentSlot(const Product& p, int64_t step, int64_t num
   return b_.CreateConstInBoundsGEP1_64(b_.getInt32Ty(), p.fragments, static_cast<uint64_t>(step % 2 * all + number));
 }
 
-// Loads `count` matrices of the tile into the registers of the step from `number` on, two elements in each.
-// It has them `elements` behind the lane's own place.
-void CudaTiles::LoadMatrices(const Product& p, const Buffer& tile, const Product::Places& places, int64_t elements,
-                             bool turned, int count, int64_t step, int64_t number) {
+// The place that is `elements` behind the lane's own one.
+llvm::Value* CudaTiles::PlaceInTile(const Buffer& tile, const Product::Places& places, int64_t elements) {
   const Storage* storage = memory_.Find(tile->data.get());
   if (storage == nullptr || storage->base->getType()->getPointerAddressSpace() != kCudaSharedMemory) {
-    return Fail("tile \"" + tile->name + "\" is not in shared memory");
+    Fail("tile \"" + tile->name + "\" is not in shared memory");
+    return nullptr;
   }
   const int64_t within = elements % PeriodOf(tile);
   llvm::Value* offset = b_.CreateNSWAdd(places.at(within), Number(elements - within));
-  llvm::Value* place = b_.CreateGEP(numeric_.MemoryType(tile->dtype), storage->base, offset);
+  return b_.CreateGEP(numeric_.MemoryType(tile->dtype), storage->base, offset);
+}
+
+// Loads `count` matrices of the tile into the registers of the step from `number` on.
+void CudaTiles::LoadMatrices(const Product& p, const Buffer& tile, const Product::Places& places, int64_t elements,
+                             bool turned, int count, int64_t step, int64_t number) {
+  llvm::Value* place = PlaceInTile(tile, places, elements);
+  if (place == nullptr) return;
   const llvm::Intrinsic::ID four = turned ? llvm::Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_trans_b16
                                           : llvm::Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_b16;
   const llvm::Intrinsic::ID two = turned ? llvm::Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x2_trans_b16
@@ -281,6 +305,15 @@ void CudaTiles::LoadMatrices(const Product& p, const Buffer& tile, const Product
     b_.CreateAlignedStore(b_.CreateExtractValue(loaded, static_cast<unsigned>(i)), FragmentSlot(p, step, number + i),
                           llvm::Align(4));
   }
+}
+
+// Loads one register of the step.
+void CudaTiles::LoadWord(const Product& p, const Buffer& tile, const Product::Places& places, int64_t elements,
+                         int64_t step, int64_t number) {
+  llvm::Value* place = PlaceInTile(tile, places, elements);
+  if (place == nullptr) return;
+  b_.CreateAlignedStore(b_.CreateAlignedLoad(b_.getInt32Ty(), place, llvm::Align(4)), FragmentSlot(p, step, number),
+                        llvm::Align(4));
 }
 
 // The registers of 16 rows that the lane keeps (cuda_warp_memory).
@@ -295,22 +328,37 @@ void CudaTiles::LoadKept(const Product& p, int64_t rows, int64_t step, int64_t n
   }
 }
 
+// By register of a fragment, how far behind the lane's own element it lies.
+std::vector<int64_t> CudaTiles::Product::WordsOfA() const {
+  const int64_t below = kMatrix * row_step, behind = step_depth / 2 * a_depth_step;
+  return {0, below, behind, below + behind};
+}
+std::vector<int64_t> CudaTiles::Product::WordsOfB() const { return {0, step_depth / 2 * b_depth_step}; }
+
 void CudaTiles::LoadStep(const Product& p, int64_t step) {
   int64_t number = 0;
   for (const int64_t row : p.rows) {
+    const int64_t elements = row + step * p.step_depth * p.a_depth_step;
     if (p.a->scope == "warp") {
       LoadKept(p, row / (kRows * p.row_step), step, number);
       number += 4;
-      continue;
+    } else if (p.loads_a_words) {
+      for (const int64_t word : p.WordsOfA()) LoadWord(p, p.a, p.a_places, elements + word, step, number++);
+    } else {
+      LoadMatrices(p, p.a, p.a_places, elements, p.a_depth_step != 1, 4, step, number);
+      number += 4;
     }
-    LoadMatrices(p, p.a, p.a_places, row + step * kDepth * p.a_depth_step, p.a_depth_step != 1, 4, step, number);
-    number += 4;
   }
   for (size_t n = 0; n < p.columns.size();) {
+    const int64_t elements = p.columns[n] + step * p.step_depth * p.b_depth_step;
+    if (p.loads_b_words) {
+      for (const int64_t word : p.WordsOfB()) LoadWord(p, p.b, p.b_places, elements + word, step, number++);
+      ++n;
+      continue;
+    }
     const bool has_next = n + 1 < p.columns.size() && p.columns[n + 1] - p.columns[n] == p.next_columns;
     const int count = has_next ? 4 : 2;
-    LoadMatrices(p, p.b, p.b_places, p.columns[n] + step * kDepth * p.b_depth_step, p.b_depth_step != 1, count, step,
-                 number);
+    LoadMatrices(p, p.b, p.b_places, elements, p.b_depth_step != 1, count, step, number);
     number += count;
     n += has_next ? 2 : 1;
   }
@@ -319,13 +367,20 @@ void CudaTiles::LoadStep(const Product& p, int64_t step) {
 void CudaTiles::MultiplyStep(const Product& p, int64_t step, size_t begin, size_t end) {
   const Storage* sums = memory_.Find(p.c->data.get());
   if (sums == nullptr) return Fail("the sums of a product are allocated nowhere");
-  const bool is_half = p.a->dtype == DataType::Float(16);
+  const bool is_half = p.a->dtype == DataType::Float(16), is_float = p.a->dtype == DataType::Float(32);
   llvm::Type* pair =
       is_half ? static_cast<llvm::Type*>(llvm::FixedVectorType::get(b_.getHalfTy(), 2)) : b_.getInt32Ty();
-  const auto fragment = [&](size_t number) {
+  const auto fragment = [&](size_t number) -> llvm::Value* {
     llvm::Value* slot = FragmentSlot(p, step, static_cast<int64_t>(number));
-    return b_.CreateBitCast(b_.CreateAlignedLoad(b_.getInt32Ty(), slot, llvm::Align(4)), pair);
+    llvm::Type* type = is_float ? b_.getFloatTy() : b_.getInt32Ty();
+    llvm::Value* value = b_.CreateAlignedLoad(type, slot, llvm::Align(4));
+    // The instruction would cut off what tf32 does not have.
+    if (is_float) return b_.CreateIntrinsic(b_.getInt32Ty(), llvm::Intrinsic::nvvm_f2tf32_rna, {value});
+    return b_.CreateBitCast(value, pair);
   };
+  const llvm::Intrinsic::ID instruction = is_float  ? llvm::Intrinsic::nvvm_mma_m16n8k8_row_col_tf32
+                                          : is_half ? llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_f32_f32
+                                                    : llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_bf16;
   for (size_t m = begin; m < end; ++m) {
     for (size_t n = 0; n < p.columns.size(); ++n) {
       std::vector<llvm::Value*> arguments;
@@ -340,10 +395,7 @@ void CudaTiles::MultiplyStep(const Product& p, int64_t step, size_t begin, size_
             b_.getFloatTy(), sums->base, static_cast<uint64_t>(p.c_first + p.c_rows.at(row) + p.c_columns.at(column)));
         arguments.push_back(b_.CreateAlignedLoad(b_.getFloatTy(), places[part], llvm::Align(4)));
       }
-      llvm::Value* result = CallConvergent(b_,
-                                           is_half ? llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_f32_f32
-                                                   : llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_bf16,
-                                           {}, arguments);
+      llvm::Value* result = CallConvergent(b_, instruction, {}, arguments);
       for (unsigned part = 0; part < 4; ++part) {
         b_.CreateAlignedStore(b_.CreateExtractValue(result, part), places[part], llvm::Align(4));
       }

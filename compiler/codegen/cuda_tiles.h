@@ -30,7 +30,7 @@ class CudaTiles {
   // Of the nest's loops one runs over k, in steps of 16; some move a alone, by rows, others b alone, by columns. Thread t
   // of a warp has the rows t / 4 and t / 4 + 8 of each 16, and the columns 2 * (t % 4) and the next one of each 8: what
   // mma.sync.m16n8k16 leaves to it. C is the thread's own, A and B are float16 or bfloat16 in shared memory, or A in the
-  // warp's (cuda_warp_memory).
+  // warp's (cuda_warp_memory). Those of float32 are rounded to tf32 and multiplied by m16n8k8, in steps of 8.
   struct Product {
     // By a number of elements below the period of the tile's layout: where that many behind the lane's own place lie, in
     // elements of the tile.
@@ -44,10 +44,15 @@ class CudaTiles {
     int64_t row_step = 0, column_step = 0;  // from one to the next, in elements
     int64_t a_depth_step = 0, b_depth_step = 0;
     int64_t steps = 0;
+    int64_t step_depth = 0;  // summands of a step
+    // Whether rows of A and B in memory run along their own side, so that elements of float32 are loaded one by one: a
+    // matrix can be turned while it is loaded where its elements have 16 bits.
+    bool loads_a_words = false, loads_b_words = false;
     ir::PrimExpr a_first, b_first;          // where the thread's first element is, over the thread
-    Places a_places, b_places;              // of what the lane gives to ldmatrix
+    Places a_places, b_places;              // of what the lane gives to ldmatrix, or loads
     llvm::AllocaInst* fragments = nullptr;  // those of two steps
     int64_t next_columns = 0;               // from the columns of one matrix to those of the next
+    std::vector<int64_t> WordsOfA() const, WordsOfB() const;
   };
   // Nothing after a failure.
   std::optional<Product> MatchProduct(const ir::ForNode& nest, const ir::ForNode& threads);
@@ -63,7 +68,8 @@ class CudaTiles {
 
   // Spreads the rows of the launch's tiles over the banks of shared memory, so that eight rows have a chunk at the same
   // place in different ones: a row of at least 128 bytes begins with the chunk of its number modulo 8, two rows of 64 bytes
-  // share one of 128. Before anything is emitted. These are the buffers that chunks are copied to and products of warps are
+  // share one of 128. Rows of float32 that run along their own side change places by two chunks, and repeat after four rows:
+  // of those a warp loads 8 elements from each of four. Before anything is emitted. These are the buffers that chunks are copied to and products of warps are
   // made of, and nothing else touches, whose rows are a power of two.
   void SpreadOverBanks(const ir::Stmt& launch);
 
@@ -84,10 +90,11 @@ class CudaTiles {
     ir::PrimExpr first;          // over the thread and what is around it
   };
 
-  // The chunk's number within 128 bytes is changed by `mask` of the bits of an offset in bytes from `shift` on.
+  // The chunk's number within 128 bytes is changed by `mask` of the bits of an offset in bytes from `shift` on, each of
+  // which is worth `chunks`.
   struct Spread {
     unsigned shift = 0;
-    int64_t mask = 0;
+    int64_t mask = 0, chunks = 1;
   };
 
   llvm::Value* Number(int64_t value);
@@ -99,6 +106,9 @@ class CudaTiles {
   void LoadKept(const Product& product, int64_t rows, int64_t step, int64_t number);
   void LoadMatrices(const Product& product, const ir::Buffer& tile, const Product::Places& places, int64_t elements,
                     bool turned, int count, int64_t step, int64_t number);
+  void LoadWord(const Product& product, const ir::Buffer& tile, const Product::Places& places, int64_t elements,
+                int64_t step, int64_t number);
+  llvm::Value* PlaceInTile(const ir::Buffer& tile, const Product::Places& places, int64_t elements);  // null: it failed
   struct ChunkCopy;
   std::optional<ChunkCopy> MatchCopy(const ir::ForNode& loop);  // nothing after a failure
   ir::PrimExpr AtLane(const ir::ForNode& loop, const ir::PrimExpr& expr, int64_t lane);

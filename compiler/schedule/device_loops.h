@@ -8,8 +8,12 @@
 
 namespace ingot::schedule {
 
+// Of tensor functions: products of float32 that are added up may round their factors to tf32 (11 bits, ties away from
+// zero). The function means what it says without it (transform/permit_tf32).
+inline constexpr const char* kTf32Attr = "ingot.tf32";
+
 // The nest, in a loop over threads, adds products of elements of two shared tiles to sums that the thread keeps: matrix
-// instructions of its warp.
+// instructions of its warp, which round factors of float32 to tf32.
 inline constexpr const char* kWarpProduct = kCudaWarpProduct;
 // The same by matrix instructions of four warps, which run on their own until they are waited for (wgmma): the nest of an
 // iteration of kPipelineStages. The tiles have rows of 128 bytes, whose 16-byte parts code generation swaps.

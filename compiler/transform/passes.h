@@ -32,6 +32,7 @@ Result<ir::IRModule> FuseTir(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> NameLongDims(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> ReadCachesInPlace(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> AppendByKernels(ir::IRModule module, PassContext& context);
+Result<ir::IRModule> PermitTf32(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> DefaultSchedule(ir::IRModule module, PassContext& context);
 
 }  // namespace ingot::transform

@@ -52,6 +52,7 @@ const std::vector<Pass>& DefaultPasses() {
       {"eliminate_dead_code_after_fusion", "drop the tensor functions that fusion took over", 1, EliminateDeadCode},
       {"name_long_dims", "dims of tensor functions that are long formulas become symbols", 0, NameLongDims},
       {"share_depths", "tensor functions that differ in the length of a sum alone become one", 1, ShareDepths},
+      {"permit_tf32", "where it is permitted, products of float32 may be those of tf32 on a GPU", 0, PermitTf32},
   };
   return table;
 }

@@ -407,6 +407,45 @@ def check_architectures(tools):
     return problems
 
 
+def check_tf32(tools):
+    """Products of float32 are rounded where --fast-math=tf32 permits it, within its bound, and nowhere else; compiled
+    kernels of both are kept apart."""
+    rng = np.random.default_rng(7)
+    g = Graph(7)
+    kernel, matrix = (rng.standard_normal(shape).astype(np.float32) for shape in ((12, 16, 3, 3), (12, 20)))
+    y = g.add("Conv", "x", g.constant(kernel), pads=[1, 1, 1, 1])
+    y = g.add("MatMul", g.add("Transpose", g.add("Flatten", y, axis=2), perm=[1, 0]), g.constant(matrix))
+    model = tools.folder / "rounded.onnx"
+    onnx.save(g.model([("x", FLOAT, [1, 16, "h", "w"])], [(y, FLOAT)]), model)
+    x = rng.standard_normal((1, 16, 7, 9)).astype(np.float32)
+    around = np.pad(x[0], ((0, 0), (1, 1), (1, 1)))
+
+    def products(image, weights, columns):
+        windows = np.lib.stride_tricks.sliding_window_view(image.astype(np.float64), (3, 3), axis=(1, 2))
+        return np.einsum("chwij,ocij->hwo", windows, weights).reshape(63, 12) @ columns
+
+    exact = products(around, kernel, matrix)
+    magnitudes = products(abs(around), abs(kernel), abs(matrix))
+    cache, problems = f"--cache={tools.folder / 'cache'}", []
+    environment = {name: value for name, value in tools.environment.items() if name != "INGOT_CACHE"}
+    for options, least, most in (((), 0, 1e-6), (("--fast-math=tf32",), 1e-5, 2 ** -9), ((), 0, 1e-6)):
+        program, inputs, results = (tools.folder / name for name in ("rounded.ingot", "x.npz", "y.npz"))
+        np.savez(inputs, x=x)
+        done = subprocess.run([tools.bin_dir / "vm-compile", model, "-o", program, "--target", "cuda:sm_80", cache,
+                               "--explain", *options], env=environment, capture_output=True, text=True)
+        if done.stderr.count("tf32_products ") != (3 if options else 0):  # two functions, and their number
+            problems.append(f"{options}: {done.stderr}")
+        subprocess.run([tools.standin / "vm-run", program, "--input", f"@{inputs}", "--output", f"@{results}", "--device",
+                        "cuda:0"], env=tools.environment, capture_output=True, check=True)
+        with np.load(results) as arrays:
+            error = (abs(next(iter(arrays.values())) - exact) / magnitudes).max()
+        if not least <= error <= most:
+            problems.append(f"{options}: off by {error} of the sum of magnitudes")
+    for problem in problems:
+        print(problem)
+    return len(problems)
+
+
 def check_states(tools):
     """A cache that grows step by step lies on the GPU, and steps of several sizes append to it there."""
     nodes = [helper.make_node("Concat", ["past", "x"], ["present"], axis=1),
@@ -474,7 +513,7 @@ def main():
         tools = Tools(bin_dir, standin, pathlib.Path(folder))
         problems = check_devices(tools, model) + check_placement(tools) + check_models(tools) + check_states(tools)
         problems += check_machine_code(tools, model, data)
-        problems += check_architectures(tools)
+        problems += check_architectures(tools) + check_tf32(tools)
         return problems + check_both(tools, model, data) + check_digits(tools, model, data)
 
 

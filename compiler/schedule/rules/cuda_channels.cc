@@ -8,6 +8,7 @@
 
 #include "compiler/arith/analyzer.h"
 #include "compiler/schedule/rules/analysis.h"
+#include "compiler/schedule/rules/cuda_mma.h"
 #include "compiler/schedule/rules/epilogue.h"
 
 namespace ingot::schedule {
@@ -16,7 +17,10 @@ using namespace ir;  // NOLINT
 
 namespace {
 
-constexpr int64_t kChannelsOfChunk = 8, kThreadsOfCopy = 256;
+constexpr int64_t kThreadsOfCopy = 256;
+
+// Elements of 16 bytes.
+int64_t ChunkOf(const DataType& dtype) { return 16 * 8 / dtype.bits; }
 
 // The only dimension that the variable moves along, where it is the index; -1: there is none.
 int64_t ChannelDimension(const BufferLoadNode& load, const PrimVar& var) {
@@ -38,13 +42,14 @@ bool HasPlacesInChunks(const BlockSite& site, const BufferLoadNode& load) {
   const auto iter = std::ranges::find_if(site.block().iter_vars,
                                          [&](const IterVar& candidate) { return candidate->var.get() == last.get(); });
   return iter != site.block().iter_vars.end() && (*iter)->type == IterType::kSpatial && row &&
-         *row % kChannelsOfChunk == 0 && ConstantExtent(**iter) == row;
+         *row % ChunkOf(load.buffer->dtype) == 0 && ConstantExtent(**iter) == row;
 }
 
 // Copies a factor with its channels last; what only moves elements before goes into the copy.
 void CopyChannelsLast(Schedule& s, BlockRV product, int64_t read, int64_t channel, std::vector<BlockName>& handled) {
   const auto rank =
       static_cast<int64_t>(s.Block(product).block().reads[static_cast<size_t>(read)].buffer->shape.size());
+  const int64_t chunk_size = ChunkOf(s.Block(product).block().reads[static_cast<size_t>(read)].buffer->dtype);
   const BlockRV copy = s.CacheRead(product, read, "global");
   std::vector<int64_t> axes;
   for (int64_t d = 0; d < rank; ++d) {
@@ -56,7 +61,7 @@ void CopyChannelsLast(Schedule& s, BlockRV product, int64_t read, int64_t channe
   if (!s.status().ok()) return;
   const LoopRVs loops = s.GetLoops(copy);  // over the dimensions as they were: places are neighbours of places
   std::vector<LoopRV> around(loops.begin(), loops.end());
-  const LoopRVs chunk = s.Split(around[static_cast<size_t>(channel)], {kRest, kChannelsOfChunk});
+  const LoopRVs chunk = s.Split(around[static_cast<size_t>(channel)], {kRest, chunk_size});
   around[static_cast<size_t>(channel)] = chunk[0];
   std::vector<LoopRV> order = around;
   order.push_back(chunk[1]);
@@ -75,16 +80,17 @@ Match<CudaChannels> FindCudaChannels(const BlockSite& site) {
   if (!product) return product.declined();
   const auto loads = FactorsOfProduct(MatchReduction(site.block())->source);
   const DataType dtype = (*loads)[0]->buffer->dtype;
-  const bool takes_dtypes = (dtype == DataType::Float(16) || dtype == DataType::Bfloat16()) &&
-                            (*loads)[1]->buffer->dtype == dtype && StoreOf(site).buffer->dtype == DataType::Float(32);
-  if (!takes_dtypes) return Declined{"it is no float32 sum of products of 16-bit floats"};
+  const bool takes_dtypes =
+      IsMmaDtype(dtype) && (*loads)[1]->buffer->dtype == dtype && StoreOf(site).buffer->dtype == DataType::Float(32);
+  if (!takes_dtypes) return Declined{"it is no float32 sum of products of float32 or of 16-bit floats"};
   if ((*loads)[0]->buffer.same_as((*loads)[1]->buffer)) return Declined{"its factors are one tensor"};
   if (product->rows.empty() || product->columns.empty()) return Declined{"it has no rows and columns"};
   CudaChannels channels;
+  channels.dtype = dtype;
   for (const ProductAxis& axis : product->sum) {
     const IterVarNode& iter = *site.block().iter_vars[static_cast<size_t>(axis.iter)];
     const bool are_channels =
-        axis.part == 0 && ConstantExtent(iter).value_or(1) % kChannelsOfChunk == 0 &&
+        axis.part == 0 && ConstantExtent(iter).value_or(1) % ChunkOf(dtype) == 0 &&
         std::ranges::all_of(*loads, [&](const BufferLoadNode* load) { return ChannelDimension(*load, iter.var) >= 0; });
     if (are_channels) channels.iter = axis.iter;
   }

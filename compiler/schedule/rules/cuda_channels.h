@@ -1,4 +1,4 @@
-// Convolutions of 16-bit floats as products of matrices by matrix instructions: both factors are copied first, so that
+// Convolutions of floats as products of matrices by matrix instructions: both factors are copied first, so that
 // the channels that are summed over lie next to each other and whole chunks of 16 bytes go to the tiles.
 #pragma once
 
@@ -12,8 +12,9 @@ namespace ingot::schedule {
 struct CudaChannels {
   int iter = -1;                                     // of the channels, by its position in block.iter_vars
   std::optional<int64_t> batch, rows, columns, sum;  // of the matrices; nothing: symbolic
+  DataType dtype = DataType::Float(32);              // of the factors
 };
-// A sum of products of elements that are cast to float32, in which both factors have a dimension for the channels alone, a
+// A sum of products of elements that are float32, or cast to it, in which both factors have a dimension for the channels alone, a
 // multiple of a chunk.
 Match<CudaChannels> FindCudaChannels(const BlockSite& site);
 

@@ -1,6 +1,7 @@
 // Matrix products of float16 or bfloat16 with sums in float32 by the matrix instructions of CUDA: out[.., m, n] = sum
 // over k of a[.., m, k] * b[.., k, n], one or a batch of them, with the axes of a and b in any order as long as k or
-// their own side is the last one, perhaps in panels; any of the extents may be symbolic.
+// their own side is the last one, perhaps in panels; any of the extents may be symbolic. Those of float32 where it is
+// permitted that the instructions round factors to tf32 (kTf32Attr).
 //
 //   for block = (batch, rows, columns):                    blockIdx.x
 //     for thread:  its sums = 0                             threadIdx.x, as in the loops below
@@ -36,18 +37,20 @@ using namespace ir;  // NOLINT
 
 namespace {
 
-// Elements of 16 bytes.
-constexpr int64_t kMmaChunk = 8;
+constexpr int64_t kMmaChunkBytes = 16;
 // The summands of a tile: a row of 128 bytes, which are a line of memory and of shared memory; or half of it.
-constexpr int64_t kMmaDepth = 64, kMmaHalfDepth = 32;
+constexpr int64_t kMmaDepthBytes = 128;
+// Panels have whole chunks of any dtype.
+constexpr int64_t kMmaPanel = 8;
 // The rows of one matrix that is loaded, and the threads that share a row of sums, with the neighbours that each has.
 constexpr int64_t kMmaMatrixRows = 8, kMmaThreadsOfRow = 4, kMmaNeighbours = 2;
 constexpr int64_t kMmaFew = 32, kMmaMiddle = 64, kMmaLarge = 128, kMmaHuge = 256;
 // Fewer rows, columns or summands than these are no work for tiles: no more rows or columns than a matrix has.
 constexpr int64_t kMmaLeastSide = 9, kMmaLeastDepth = 8;
 
-// The load of a factor that is cast to float32; null: it is something else.
-const BufferLoadNode* CastLoad(const PrimExpr& expr) {
+// The load of a factor that is float32, or cast to it; null: it is something else.
+const BufferLoadNode* FactorLoad(const PrimExpr& expr) {
+  if (const auto* load = As<BufferLoadNode>(expr)) return load;
   const auto* cast = As<CastNode>(expr);
   if (cast == nullptr || cast->dtype != DataType::Float(32)) return nullptr;
   return As<BufferLoadNode>(cast->value);
@@ -59,7 +62,7 @@ int64_t MmaPanelWidth(const PrimExpr& index, BinaryOp op, const PrimVar& var) {
   const auto* binary = As<BinaryNode>(index);
   if (binary == nullptr || binary->op != op || binary->a.get() != var.get()) return 0;
   const int64_t width = AsConstInt(binary->b).value_or(0);
-  return width > 0 && width % kMmaChunk == 0 && kMmaFew % width == 0 ? width : 0;
+  return width > 0 && width % kMmaPanel == 0 && kMmaFew % width == 0 ? width : 0;
 }
 
 }  // namespace
@@ -106,16 +109,19 @@ void UnrollOwnLoops(Schedule& schedule, const std::vector<LoopRV>& own, bool vec
   }
 }
 
+bool IsMmaDtype(const DataType& dtype) {
+  return dtype == DataType::Float(16) || dtype == DataType::Bfloat16() || dtype == DataType::Float(32);
+}
+
 Match<MmaProduct> FindMmaProduct(const BlockSite& site) {
   const std::optional<Reduction> reduction = MatchReduction(site.block());
   const auto* product = reduction && reduction->op == BinaryOp::kAdd ? As<BinaryNode>(reduction->source) : nullptr;
   if (product == nullptr || product->op != BinaryOp::kMul) return Declined{"it is no sum of products"};
-  const BufferLoadNode *a = CastLoad(product->a), *b = CastLoad(product->b);
+  const BufferLoadNode *a = FactorLoad(product->a), *b = FactorLoad(product->b);
   const BufferStoreNode& store = StoreOf(site);
-  const bool takes_dtypes = a != nullptr && b != nullptr && a->dtype == b->dtype &&
-                            (a->dtype == DataType::Float(16) || a->dtype == DataType::Bfloat16()) &&
+  const bool takes_dtypes = a != nullptr && b != nullptr && a->dtype == b->dtype && IsMmaDtype(a->dtype) &&
                             store.buffer->dtype == DataType::Float(32);
-  if (!takes_dtypes) return Declined{"it is no float32 sum of products of 16-bit floats"};
+  if (!takes_dtypes) return Declined{"it is no float32 sum of products of float32 or of 16-bit floats"};
   if (a->buffer.same_as(b->buffer)) return Declined{"its factors are one tensor"};
   const auto& iters = site.block().iter_vars;
   const auto var_of = [&](int iter) -> const PrimVar& { return iters[static_cast<size_t>(iter)]->var; };
@@ -141,6 +147,7 @@ Match<MmaProduct> FindMmaProduct(const BlockSite& site) {
   const std::vector<int> reduce = ReduceIters(site);
   if (reduce.size() != 1) return Declined{"it sums over several axes"};
   MmaProduct p;
+  p.dtype = a->dtype;
   p.k = reduce[0];
   if (uses(*a, p.k) == 0 || uses(*b, p.k) == 0) return Declined{"one of its factors is the same for all summands"};
   // Columns are the last axis of the result along which one factor alone moves, rows the last one of the other factor.
@@ -189,8 +196,10 @@ class CudaMmaBuilder {
         if (iter != product_.m && iter != product_.n)
           batch_ = batch_ && extent ? std::optional(*batch_ * *extent) : std::nullopt;
       }
+      element_bytes_ = product_.dtype.bits / 8;
     } else {
       channels_ = *FindCudaChannels(site);
+      element_bytes_ = channels_->dtype.bits / 8;
       extents_ = {channels_->rows, channels_->columns, channels_->sum};
       batch_ = channels_->batch;
     }
@@ -259,18 +268,16 @@ class CudaMmaBuilder {
     std::vector<int64_t> columns_of_rows = {kMmaMiddle, kMmaLarge};  // threads have registers for 128 x 256 sums
     if (rows_ < kMmaHuge) columns_of_rows.push_back(kMmaHuge);
     columns_ = s_.Choose("cuda_mma.columns", usual_columns, std::move(columns_of_rows));
-    const int64_t summands = extents_[2].value_or(kMmaDepth);
-    const int64_t usual_depth =
-        summands % kMmaDepth > 0 && summands % kMmaDepth <= kMmaHalfDepth && summands < kManySummands ? kMmaHalfDepth
-                                                                                                      : kMmaDepth;
-    depth_ = s_.Choose("cuda_mma.depth", usual_depth, {kMmaHalfDepth, kMmaDepth});
+    const int64_t whole = kMmaDepthBytes / element_bytes_, half = whole / 2;
+    const int64_t summands = extents_[2].value_or(whole);
+    const bool is_half = summands % whole > 0 && summands % whole <= half && summands < kManySummands;
+    depth_ = s_.Choose("cuda_mma.depth", is_half ? half : whole, {half, whole});
     stages_ = s_.Choose("cuda_mma.stages", kUsualStages, {2, 3, kUsualStages});
     // Warps have parts of at most 64 rows and columns; four of them, or eight of the largest tiles.
     constexpr int64_t kWarps = 4;
     warps_of_rows_ = rows_ == kMmaHuge ? kWarps : rows_ > kMmaFew ? 2 : 1;
     warps_of_columns_ = columns_ == kMmaHuge ? kWarps : std::max(kWarps / warps_of_rows_, columns_ / kMmaMiddle);
-    constexpr int64_t kElementBytes = 2;
-    stages_ = std::min(stages_, kCudaMostSharedBytes / ((rows_ + columns_) * depth_ * kElementBytes));
+    stages_ = std::min(stages_, kCudaMostSharedBytes / ((rows_ + columns_) * depth_ * element_bytes_));
     std::vector<int64_t> candidates;
     const int64_t parts = UsualParts();
     for (int64_t i = 1; i <= parts; i *= 2) candidates.push_back(i);
@@ -289,6 +296,8 @@ class CudaMmaBuilder {
     const int64_t steps = tiles_of(*extents_[2], depth_);
     return std::clamp<int64_t>(std::min(kMultiprocessors / blocks, steps / kLeastSteps), 1, kMostParts);
   }
+  // Elements of 16 bytes.
+  int64_t Chunk() const { return kMmaChunkBytes / element_bytes_; }
   int64_t Threads() const { return warps_of_rows_ * warps_of_columns_ * kCudaWarpThreads; }
 
   // Pads rows, columns and k to whole tiles, where they are not.
@@ -321,8 +330,12 @@ class CudaMmaBuilder {
       return std::ranges::find_if(all, [&](const auto& r) { return r.buffer.same_as(factor); }) - all.begin();
     };
     ++m_dimension_, ++n_dimension_;
-    product_ = {IterOfDimension(site, m_dimension_), IterOfDimension(site, n_dimension_), ReduceIters(site)[0],
-                position(factors[0]), position(factors[1])};
+    product_ = {IterOfDimension(site, m_dimension_),
+                IterOfDimension(site, n_dimension_),
+                ReduceIters(site)[0],
+                position(factors[0]),
+                position(factors[1]),
+                product_.dtype};
     return copy;
   }
 
@@ -384,7 +397,7 @@ class CudaMmaBuilder {
     const auto row = AsConstInt(loads[0].load->buffer->shape.back());
     const bool is_row = iter == product_.m;
     const std::optional<int64_t> others = extents_[is_row ? 1 : 0];
-    return row && *row % kMmaChunk != 0 && others && *others / (is_row ? columns_ : rows_) >= kManyReaders;
+    return row && *row % Chunk() != 0 && others && *others / (is_row ? columns_ : rows_) >= kManyReaders;
   }
 
   // The tile of a factor in shared memory, copied by all threads in each iteration of the loop; padding becomes a
@@ -420,17 +433,17 @@ class CudaMmaBuilder {
     }
     std::vector<LoopRV> all;
     for (const InnerLoop& entry : InnerLoops(s_, staged, loop)) all.push_back(entry.loop);
-    if (width != 0 && width < kMmaMatrixRows * kMmaChunk) {
+    if (width != 0 && width < kMmaMatrixRows * Chunk()) {
       // Eight threads that store at once have several rows of a panel: those that lie as far apart as each has chunks have
       // no bank in common.
-      const int64_t row = width / kMmaChunk;
+      const int64_t row = width / Chunk();
       const LoopRV chunks = all.back();
       all.pop_back();
       const LoopRVs rows = s_.Split(all.size() > 1 ? s_.Fuse(all) : all[0], {kRest, kMmaMatrixRows / row, row});
       s_.Reorder({rows[2], rows[1]});
       all = {rows[0], rows[2], rows[1], chunks};
     }
-    const LoopRVs parts = s_.Split(s_.Fuse(all), {depth_ * side / (Threads() * kMmaChunk), Threads(), kMmaChunk});
+    const LoopRVs parts = s_.Split(s_.Fuse(all), {depth_ * side / (Threads() * Chunk()), Threads(), Chunk()});
     s_.Reorder({parts[1], parts[0], parts[2]});
     s_.Bind(parts[1], "threadIdx.x");
     s_.Unroll(parts[0]);
@@ -445,7 +458,8 @@ class CudaMmaBuilder {
   std::vector<std::optional<int64_t>> extents_;  // of rows, columns, k
   std::optional<int64_t> batch_ = 1;
   size_t m_dimension_ = 0, n_dimension_ = 0;  // of the result
-  int64_t rows_ = 1, columns_ = 1, depth_ = kMmaDepth, stages_ = 2, parts_ = 1;
+  int64_t element_bytes_ = 2;
+  int64_t rows_ = 1, columns_ = 1, depth_ = 1, stages_ = 2, parts_ = 1;
   int64_t warps_of_rows_ = 1, warps_of_columns_ = 1;
   std::set<BlockName> pads_;
 };
@@ -457,13 +471,17 @@ Match<> MatchesCudaMma(const ScheduleState& state, const BlockSite& site, const 
   if (!reduction) return reduction;
   if (IsBoundToThreads(site)) return Declined{"it is bound to threads"};
   const Match<MmaProduct> product = FindMmaProduct(site);
+  const bool rounds = state.function()->attrs.Find(kTf32Attr) != nullptr;
+  constexpr const char* kIsNotPermitted = "it is of float32, whose factors may not be rounded (--fast-math=tf32)";
   if (!product) {
     const Match<CudaChannels> channels = FindCudaChannels(site);
     if (!channels) return product.declined();
+    if (channels->dtype == DataType::Float(32) && !rounds) return Declined{kIsNotPermitted};
     const bool are_few = channels->rows.value_or(kMmaLeastSide) < kMmaLeastSide ||
                          channels->columns.value_or(kMmaLeastSide) < kMmaLeastSide;
     return are_few ? Match<>(Declined{"it has few rows, columns or summands"}) : Match<>(Taken{});
   }
+  if (product->dtype == DataType::Float(32) && !rounds) return Declined{kIsNotPermitted};
   const auto& iters = site.block().iter_vars;
   for (const auto& [iter, least] : {std::pair{product->m, kMmaLeastSide}, std::pair{product->n, kMmaLeastSide},
                                     std::pair{product->k, kMmaLeastDepth}}) {

@@ -1,4 +1,4 @@
-// What a block that sums products of 16-bit floats is for the rules that give it to matrix instructions: a product of
+// What a block that sums products of floats is for the rules that give it to matrix instructions: a product of
 // matrices, of which each factor has k or its own side as its last axis.
 #pragma once
 
@@ -12,14 +12,18 @@
 
 namespace ingot::schedule {
 
+// Whether there are matrix instructions for factors of it.
+bool IsMmaDtype(const DataType& dtype);
+
 // The positions of the iteration variables of rows (of the first factor), columns (of the second one) and the sum, and
 // the factors' positions among the block's reads.
 struct MmaProduct {
   int m = -1, n = -1, k = -1;
   int64_t a_read = -1, b_read = -1;
+  DataType dtype = DataType::Float(32);  // of the factors
 };
 
-// In float32, of float16 or bfloat16. A factor may lie in panels. cuda_mma.cc
+// In float32, of float16, bfloat16 or float32. A factor may lie in panels. cuda_mma.cc
 Match<MmaProduct> FindMmaProduct(const BlockSite& site);
 
 // Pads rows, columns and k to multiples of these (pad_einsum); returns the blocks that copy factors and results.

@@ -231,6 +231,7 @@ class CudaWgmmaBuilder {
 Match<WgmmaSizes> FindWgmmaSizes(const BlockSite& site) {
   const Match<MmaProduct> product = FindMmaProduct(site);
   if (!product) return product.declined();
+  if (product->dtype.bits != 16) return Declined{"it is no float32 sum of products of 16-bit floats"};
   const auto& iters = site.block().iter_vars;
   int64_t batch = 1;
   std::vector<int64_t> extents;

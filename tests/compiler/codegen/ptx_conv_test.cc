@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "compiler/op/topi/nn.h"
+#include "compiler/schedule/device_loops.h"
 #include "compiler/te/tensor.h"
 #include "tests/compiler/codegen/ptx_run.h"
 
@@ -213,6 +214,34 @@ TEST_CASE("convolutions by matrix instructions on the stand-in GPU are those of 
     const Result<PtxImage> image = CompilePtx({&sources.back(), 1}, testing::Sm("sm_80"));
     REQUIRE(image.ok());
     CHECK(image->ptx.find("mma.sync") != std::string::npos);
+  }
+  CheckPtxasTakes(sources);
+}
+
+// Of float32 where it may be rounded to tf32: 4 channels are a chunk.
+TEST_CASE("convolutions by tf32 on the stand-in GPU are those of the interpreter") {
+  std::mt19937_64 generator(25);
+  std::vector<KernelSource> sources;
+  for (size_t i = 0; i < NumRandom() / 4;) {
+    Convolution c = RandomConvolution(generator);
+    c.dtype = DataType::Float(32);
+    c.groups = 1;
+    c.inputs = i % 4 == 0 ? 68 : 4 * (2 + static_cast<int64_t>(i) % 5);
+    c.outputs = std::max<int64_t>(c.outputs, 9);
+    int64_t places = c.batch;
+    for (size_t axis = 0; axis < c.image.size(); ++axis) places *= c.Places(axis);
+    if (!HasPlaces(c) || (places < 9 && c.symbolic == 0)) continue;  // the rule takes no fewer
+    if (i % 5 == 3) c = Layer(24, 40, i % 2 == 0 ? 16 : 7, 1, 1);    // chunks of places, or of channels
+    CAPTURE(c.Text());
+    SizedFunction sized = Define(c);
+    ir::PrimFuncNode permitted = *sized.function;
+    permitted.attrs = permitted.attrs.With(schedule::kTf32Attr, true);
+    sized.function = ir::Make<ir::PrimFuncNode>(std::move(permitted));
+    CHECK(KeepsAway(sized.function, "cuda_mma", SumsOf(c)) == "");
+    CHECK(WrongBesideInterpreter(sized, i++, sources) == "");
+    const Result<PtxImage> image = CompilePtx({&sources.back(), 1}, testing::Sm("sm_80"));
+    REQUIRE(image.ok());
+    CHECK(image->ptx.find("tf32") != std::string::npos);
   }
   CheckPtxasTakes(sources);
 }

@@ -6,156 +6,17 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <functional>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "compiler/op/reference.h"
 #include "compiler/schedule/default_schedule.h"
-#include "compiler/te/tensor.h"
-#include "tests/compiler/codegen/ptx_run.h"
+#include "tests/compiler/codegen/ptx_product.h"
 
 namespace ingot::codegen {
 namespace {
 
-using ir::Int64;
-using ir::PrimExpr;
-using testing::CheckPtxasTakes, testing::CountAccesses, testing::InterpretedResult, testing::KeepsAway,
-    testing::RunImage, testing::SizedFunction, testing::Sm, testing::SmallIntegers, testing::SourceOf, testing::Wrong;
-
-// out[.., m, n], or [.., n, m], = sum over k of a * b, with a bias for each column, cast and clipped from below.
-struct Product {
-  int64_t batch, m, n, k;  // batch 0: there is none
-  DataType dtype = DataType::Float(32), sum_dtype = DataType::Float(32);
-  bool a_turned = false, b_turned = false, out_turned = false;
-  bool b_shared = false;  // by all batches
-  bool b_panels = false;  // b[n / 16, k, n % 16], shared; n is fixed
-  bool has_epilogue = false;
-  unsigned symbolic = 0;  // bits: batch, m, n, k
-  std::string Text() const {
-    std::string text = dtype.ToString() + "->" + sum_dtype.ToString();
-    for (const int64_t size : {batch, m, n, k}) text += " " + std::to_string(size);
-    return text + (a_turned ? " a^T" : "") + (b_turned ? " b^T" : "") + (out_turned ? " out^T" : "") +
-           (b_shared ? " b shared" : "") + (b_panels ? " b in panels" : "") + (has_epilogue ? " epilogue" : "") +
-           " symbolic " + std::to_string(symbolic);
-  }
-};
-
-constexpr int64_t kPanel = 16;
-
-SizedFunction Build(const Product& p) {
-  const auto size = [&](int64_t value, unsigned bit, const char* name) {
-    return (p.symbolic >> bit & 1u) != 0 ? PrimExpr(ir::MakePrimVar(name)) : Int64(value);
-  };
-  const PrimExpr batch = size(p.batch, 0, "b"), m = size(p.m, 1, "m"), n = size(p.n, 2, "n"), k = size(p.k, 3, "k");
-  const auto in_order = [&](auto x, auto y, auto of_batch, bool turned, bool has_batch) {
-    std::vector<decltype(x)> all{turned ? y : x, turned ? x : y};
-    if (has_batch) all.insert(all.begin(), of_batch);
-    return all;
-  };
-  const bool has_batch = p.batch > 0, b_has_batch = has_batch && !p.b_shared && !p.b_panels;
-  const std::vector<int64_t> panels = {(p.n + kPanel - 1) / kPanel, p.k, kPanel};
-  const te::Tensor a = te::Placeholder(in_order(m, k, batch, p.a_turned, has_batch), p.dtype, "A");
-  const te::Tensor b = p.b_panels ? te::Placeholder({Int64(panels[0]), k, Int64(kPanel)}, p.dtype, "B")
-                                  : te::Placeholder(in_order(k, n, batch, p.b_turned, b_has_batch), p.dtype, "B");
-  const te::Tensor bias = te::Placeholder({n}, p.sum_dtype, "bias");
-  const ir::IterVar r = te::ReduceAxis(k, "k");
-  const std::vector<PrimExpr> shape = in_order(m, n, batch, p.out_turned, has_batch);
-  const size_t at = has_batch ? 1 : 0;
-  const auto row = [&](const te::Indices& i) { return i[at + (p.out_turned ? 1 : 0)]; };
-  const auto column = [&](const te::Indices& i) { return i[at + (p.out_turned ? 0 : 1)]; };
-  te::Tensor out = te::Compute(
-      shape,
-      [&](const te::Indices& i) {
-        const PrimExpr rk = r->var, at = column(i);
-        const PrimExpr weight = p.b_panels ? b(ir::FloorDiv(at, Int64(kPanel)), rk, ir::FloorMod(at, Int64(kPanel)))
-                                           : b(in_order(rk, at, i[0], p.b_turned, b_has_batch));
-        return te::Sum(
-            ir::Cast(p.sum_dtype, a(in_order(row(i), rk, i[0], p.a_turned, has_batch))) * ir::Cast(p.sum_dtype, weight),
-            {r});
-      },
-      "matmul");
-  SizedFunction built{nullptr, {}, {p.dtype, p.dtype}};
-  built.dims = {in_order(p.m, p.k, p.batch, p.a_turned, has_batch),
-                p.b_panels ? panels : in_order(p.k, p.n, p.batch, p.b_turned, b_has_batch)};
-  std::vector<te::Tensor> args{a, b};
-  if (p.has_epilogue) {
-    const te::Tensor sum = out;
-    const te::Tensor biased = te::Compute(
-        shape, [&](const te::Indices& i) { return sum(i) + bias(std::vector<PrimExpr>{column(i)}); }, "biased");
-    out = te::Compute(
-        shape,
-        [&](const te::Indices& i) { return ir::Cast(p.dtype, ir::Max(biased(i), ir::MakeConst(p.sum_dtype, 0))); },
-        "clipped");
-    args.push_back(bias);
-    built.dims.push_back({p.n});
-    built.dtypes.push_back(p.sum_dtype);
-  }
-  args.push_back(out);
-  built.dims.push_back(in_order(p.m, p.n, p.batch, p.out_turned, has_batch));
-  built.dtypes.push_back(out.dtype());
-  built.function = te::CreatePrimFunc(args);
-  return built;
-}
-
-// The result of the function as it is. Its sum of nothing is what no loop starts: there, it is one of a single 0.
-Result<op::Bytes> Expected(const Product& p, uint64_t seed) {
-  Product whole = p;
-  whole.k = std::max<int64_t>(p.k, 1);
-  const SizedFunction built = Build(whole);
-  op::KernelArguments arguments = SmallIntegers(built, seed);
-  for (size_t i = 0; p.k == 0 && i < 2; ++i) std::ranges::fill(arguments.bytes[i], std::byte{0});
-  return InterpretedResult(built, std::move(arguments));
-}
-
-using Dtypes = std::vector<std::pair<DataType, DataType>>;  // of factors and sums
-
-// A fixed size below `least` is a symbolic one: the rule would decline it.
-Product RandomProduct(std::mt19937_64& generator, const Dtypes& dtypes, const std::vector<int64_t>& sizes,
-                      int64_t least) {
-  const auto below = [&](uint64_t n) { return static_cast<size_t>(generator() % n); };
-  const auto size = [&] { return sizes[below(sizes.size())]; };
-  Product p{};
-  p.batch = below(3) == 0 ? static_cast<int64_t>(1 + below(3)) : 0;
-  p.m = size();
-  p.n = size();
-  p.k = size();
-  std::tie(p.dtype, p.sum_dtype) = dtypes[below(dtypes.size())];
-  p.a_turned = below(2) == 0;
-  p.b_turned = below(2) == 0;
-  p.out_turned = below(4) == 0;
-  p.b_shared = below(2) == 0;
-  p.has_epilogue = below(2) == 0;
-  p.symbolic = below(2) == 0 ? 0 : static_cast<unsigned>(below(16));
-  p.b_panels = p.n >= least && below(5) == 0;
-  if (p.b_panels) p.symbolic &= ~4u;
-  const int64_t fixed[] = {p.m, p.n, p.k};
-  for (unsigned i = 0; i < 3; ++i) p.symbolic |= fixed[i] < least ? 2u << i : 0;
-  if (p.batch == 0) p.symbolic &= ~1u;
-  return p;
-}
-
-// Products that the rule takes are those of the interpreter.
-void CheckProducts(const std::string& rule, const Dtypes& dtypes, const std::vector<int64_t>& sizes, int64_t least) {
-  size_t count = 30;
-  if (std::getenv("INGOT_LONG_TESTS") != nullptr) count *= 10;
-  std::mt19937_64 generator(21);
-  std::vector<KernelSource> sources;
-  for (size_t i = 0; i < count; ++i) {
-    const Product p = RandomProduct(generator, dtypes, sizes, least);
-    CAPTURE(p.Text());
-    const SizedFunction built = Build(p);
-    CHECK(KeepsAway(built.function, rule, "matmul") == "");
-    const Result<op::Bytes> expected = Expected(p, i);
-    REQUIRE_MESSAGE(expected.ok(), expected.status().message());
-    CHECK(Wrong(built, SmallIntegers(built, i), *expected, sources) == "");
-  }
-  CheckPtxasTakes(sources);
-}
-
-const DataType kF16 = DataType::Float(16), kF32 = DataType::Float(32), kF64 = DataType::Float(64),
-               kBf16 = DataType::Bfloat16();
+using namespace testing;  // NOLINT
 
 const Dtypes kTileDtypes = {{kF32, kF32},
                             {kF32, kF32},
@@ -203,17 +64,7 @@ TEST_CASE("products with a few vectors on the stand-in GPU are those of the inte
 }
 
 TEST_CASE("matrix products by matrix instructions on the stand-in GPU are those of the interpreter") {
-  // Rows of memory that are aligned, and others; no, one, a few and many iterations of the loop over tiles.
-  CheckProducts("cuda_mma", {{kF16, kF32}, {kBf16, kF32}},
-                {0, 1, 2, 7, 8, 15, 16, 24, 31, 32, 33, 40, 63, 64, 65, 72, 96, 100, 128, 129, 160, 200, 256}, 9);
-}
-
-Product Plain(int64_t m, int64_t n, int64_t k) {
-  Product p{};
-  p.m = m;
-  p.n = n;
-  p.k = k;
-  return p;
+  CheckProducts("cuda_mma", {{kF16, kF32}, {kBf16, kF32}}, kMmaSizes, 9);
 }
 
 // How often each warp touches memory, of the default schedule with the rule and without it.
@@ -244,7 +95,8 @@ TEST_CASE("a product with a vector reads its matrix once") {
     Product p = Plain(1, 256, 1024);
     p.b_panels = in_panels;
     const SizedFunction built = Build(p);
-    const Result<ptx::LaunchCounts> before = CountAccesses(built, {"cuda_matmul", "cuda_vector_product", "cuda_columns"});
+    const Result<ptx::LaunchCounts> before =
+        CountAccesses(built, {"cuda_matmul", "cuda_vector_product", "cuda_columns"});
     const Result<ptx::LaunchCounts> after = CountAccesses(built, {});
     REQUIRE(before.ok());
     REQUIRE_MESSAGE(after.ok(), after.status().message());
@@ -345,76 +197,6 @@ TEST_CASE("products by matrix instructions whose sums blocks share are those of 
   }
   CheckPtxasTakes(sources);
 }
-
-// A kernel with runs that tell it from mistaken ones.
-struct Judged {
-  KernelSource source;
-  PtxImage image;
-  struct Run {
-    op::KernelArguments arguments;
-    op::Bytes expected;
-  };
-  std::vector<Run> runs;
-
-  bool IsRight(const std::string& ptx) const {
-    PtxImage mutant = image;
-    mutant.ptx = ptx;
-    return std::ranges::all_of(runs, [&](const Run& run) {
-      op::KernelArguments own = run.arguments;
-      return RunImage(source, mutant, own).ok() && std::ranges::equal(own.bytes.back(), run.expected);
-    });
-  }
-  // Whether the mistake shows: `from` is `to` in the line that starts there.
-  bool IsCaught(size_t line, std::string_view from, const std::string& to) const {
-    const size_t at = image.ptx.find(from, line);
-    return !IsRight(std::string(image.ptx).replace(at, from.size(), to));
-  }
-};
-
-// Of products of symbolic sizes.
-Judged Judge(Product p, const std::vector<std::vector<int64_t>>& sizes, const schedule::Chosen& chosen = {}) {
-  p.symbolic = 14;
-  std::vector<Judged::Run> runs;
-  ir::PrimFunc function;
-  for (const std::vector<int64_t>& size : sizes) {
-    p.m = size[0];
-    p.n = size[1];
-    p.k = size[2];
-    const SizedFunction built = Build(p);
-    if (!function) function = built.function;
-    const Result<op::Bytes> expected = Expected(p, 1);
-    REQUIRE(expected.ok());
-    runs.push_back({SmallIntegers(built, 1), *expected});
-  }
-  const Target target = Sm("sm_80");
-  const Result<schedule::ScheduledFunction> scheduled = schedule::ApplyDefaultSchedule(function, target, chosen);
-  REQUIRE_MESSAGE(scheduled.ok(), scheduled.status().message());
-  const Result<KernelSource> source = SourceOf(schedule::MarkScheduled(scheduled->function), target);
-  REQUIRE_MESSAGE(source.ok(), source.status().message());
-  Result<PtxImage> image = CompilePtx({&*source, 1}, target);
-  REQUIRE(image.ok());
-  Judged judged{*source, *std::move(image), std::move(runs)};
-  REQUIRE(judged.IsRight(judged.image.ptx));
-  return judged;
-}
-
-// Calls with the place and the text of each line.
-void ForLines(const std::string& text, const std::function<void(size_t, const std::string&)>& visit) {
-  for (size_t start = 0; start < text.size();) {
-    const size_t end = std::min(text.find('\n', start), text.size());
-    visit(start, text.substr(start, end - start));
-    start = end + 1;
-  }
-}
-
-// How many mistakes of a kind there are, and how many do not show.
-struct Mistakes {
-  int made = 0, unseen = 0;
-  void Count(bool is_caught) {
-    ++made;
-    unseen += is_caught ? 0 : 1;
-  }
-};
 
 constexpr const char* kBounds[][2] = {{".lt.", ".le."}, {".le.", ".lt."}, {".gt.", ".ge."}, {".ge.", ".gt."}};
 

@@ -25,14 +25,18 @@ namespace ingot::transform {
 namespace {
 
 // The module after the named passes, or after a pipeline (its name); notes of the log come first, as comments.
-// Options: those of pass_options.h, and target=NAME in place of one CPU without instructions for bytes.
+// Options: those of pass_options.h, target=NAME in place of one CPU without instructions for bytes, fast_math=GROUP,...
 Result<std::string> RunNamed(ir::IRModule module, std::istringstream words) {
   std::string names, option;
   words >> names;
   PassContext context;
   INGOT_ASSIGN_OR_RETURN(context.options.target, ParseTarget("cpu:x86-64-v3"));
-  constexpr std::string_view kTarget = "target=";
+  constexpr std::string_view kTarget = "target=", kFastMath = "fast_math=";
   while (words >> option) {
+    if (option.starts_with(kFastMath)) {
+      context.options.rewrites.fast_math = SplitList(option.substr(kFastMath.size()));
+      continue;
+    }
     if (!option.starts_with(kTarget)) {
       INGOT_RETURN_IF_ERROR(SetPassOption(option, context.options));
       continue;
