@@ -24,13 +24,17 @@ using ir::PrimExpr;
 using Powers = std::vector<int>;                                     // of each atom
 using Polynomial = std::map<Powers, int64_t, std::greater<Powers>>;  // coefficients other than 0, the leading one first
 
-// Whether no number overflows.
+// Numbers that have opposites and quotients.
+bool Fits(int64_t number) { return number >= -(int64_t{1} << 62) && number <= int64_t{1} << 62; }
+
+// Whether no number becomes too large.
 bool AddTo(Polynomial& sum, const Powers& powers, int64_t coefficient) {
   const auto at = sum.try_emplace(powers, 0).first;
   const std::optional<int64_t> added = ir::CheckedAdd(at->second, coefficient);
   at->second = added.value_or(0);
+  const bool fits = added && Fits(*added);
   if (at->second == 0) sum.erase(at);
-  return added.has_value();
+  return fits;
 }
 
 bool IsConstant(const Polynomial& sum) {
@@ -44,11 +48,14 @@ struct Parts {
   size_t num_terms() const { return a.size() + b.size() + rest.size(); }
 };
 
-// Division with rest, from the leading terms on; nothing where a number overflows.
+// Division with rest, from the leading terms on; nothing where a number overflows, or where the parts would have more
+// terms than the sum.
 std::optional<Parts> Divided(Polynomial sum, const Polynomial& by) {
   Parts parts{{}, by, {}};
+  const size_t most = sum.size();
   const auto& [lead, divisor] = *by.begin();
   while (!sum.empty()) {
+    if (parts.num_terms() > most) return std::nullopt;
     const auto [powers, coefficient] = *sum.begin();
     Powers quotient = powers;
     std::ranges::transform(powers, lead, quotient.begin(), std::minus());
@@ -150,11 +157,11 @@ PrimExpr Factored(const LinearSum& sum) {
     const auto is_same = [&](const PrimExpr& atom) { return SameExpr(factor, atom); };
     return static_cast<size_t>(std::ranges::find_if(atoms, is_same) - atoms.begin());
   };
-  // Numbers that have opposites and quotients.
-  const auto fits = [](int64_t number) { return number >= -(int64_t{1} << 62) && number <= int64_t{1} << 62; };
-  if (!fits(sum.constant)) return ToExpr(sum);
+  // Terms that the parts of a formula of a file come from; a division takes as many steps times its divisor's terms.
+  constexpr size_t kMostTerms = 128;
+  if (!Fits(sum.constant) || sum.terms.size() > kMostTerms) return ToExpr(sum);
   for (const LinearTerm& term : sum.terms) {
-    if (!fits(term.coefficient)) return ToExpr(sum);
+    if (!Fits(term.coefficient)) return ToExpr(sum);
     for (const PrimExpr& factor : term.factors) {
       if (place(factor) == atoms.size()) atoms.push_back(factor);
     }

@@ -125,6 +125,10 @@ Result<BlockName> CacheWrite(ScheduleState& state, const BlockName& name, int64_
   if (!state.OnlyWriter(buffer) || !state.IsRegular(name) || state.IsRecomputed(name)) {
     return Refuse("cache_write", Describe(site), "it does not write all of " + buffer->name + " alone");
   }
+  const bool is_update = ReadsFrom(site.block(), buffer) && !site.block().init;
+  if (is_update || As<IfStmtNode>(site.block().body) != nullptr) {
+    return Refuse("cache_write", Describe(site), "it does not store all of " + buffer->name);
+  }
   arith::Analyzer analyzer;
   for (size_t d = 0; d < write.region.size(); ++d) {
     bool whole = IsConstInt(buffer->shape[d], 1);

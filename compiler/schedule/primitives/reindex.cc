@@ -132,6 +132,14 @@ bool DomainsStartAtZero(const std::vector<IterVar>& iters) {
   return std::ranges::all_of(iters, [](const IterVar& iter) { return IsConstInt(iter->domain.min, 0); });
 }
 
+bool IsComputed(const PrimExpr& expr, const std::vector<IterVar>& iters);
+
+// Whether an iteration stores to the buffer before it reads it, whatever else it does.
+bool StoresFirst(const BlockNode& block, const Buffer& buffer) {
+  const auto* store = As<BufferStoreNode>(block.init ? block.init : block.body);
+  return store != nullptr && store->buffer.same_as(buffer) && (block.init || !ReadsFrom(block, buffer));
+}
+
 // What keeps the place of the buffer that is read out of a block of its own; empty: nothing.
 std::string KeepsReadIn(const BlockSite& site, const Buffer& buffer, const Indices& at,
                         const std::vector<IterVar>& iters) {
@@ -264,6 +272,11 @@ Result<BlockName> Reindex(ScheduleState& state, const BlockName& name, int64_t b
   const std::vector<IterVar> iters = UsedIn(block, at);
   if (iters.empty() || !DomainsStartAtZero(iters))
     return no("no iteration from 0 on chooses the place in " + buffer->name);
+  // What the block loads or binds to choose the place is not there yet where the copy stands.
+  const auto is_computed = [&](const PrimExpr& index) { return IsComputed(index, block.iter_vars); };
+  if (!std::ranges::all_of(at, is_computed))
+    return no("its iterations alone do not choose the place in " + buffer->name);
+  if (!reads && !StoresFirst(block, buffer)) return no("it does not store all of " + buffer->name);
   const std::string reason = reads ? KeepsReadIn(site, buffer, at, iters) : KeepsWriteIn(state, site, buffer, at);
   if (!reason.empty()) return no(reason);
 

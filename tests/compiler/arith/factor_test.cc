@@ -66,5 +66,17 @@ TEST_CASE("factors of sums stand outside of brackets") {
   CHECK(ir::StructuralEqual(FactorSums(large), large));
 }
 
+TEST_CASE("the factors of a sum are found in few steps, of numbers that have quotients") {
+  const PrimVar x = ir::MakePrimVar("x"), y = ir::MakePrimVar("y"), z = ir::MakePrimVar("z"), t = ir::MakePrimVar("t");
+  // Division of the power by the difference would go on for all ways to choose 30 of eleven factors.
+  PrimExpr difference = x, power = x;
+  for (int i = 0; i < 10; ++i) difference = difference - ir::MakePrimVar("y" + std::to_string(i));
+  for (int i = 1; i < 30; ++i) power = power * x;
+  CHECK(CountNodes(FactorSums(t * difference + power)) < 200);
+  // The least number has no quotient by -1.
+  const PrimExpr least = Int64(-(int64_t{1} << 62));
+  CHECK(CountNodes(FactorSums(least * x * x * z + least * x * y * z + t * (y - x))) < 60);
+}
+
 }  // namespace
 }  // namespace ingot::arith

@@ -56,6 +56,15 @@ ir::PrimFunc Neighbours() {
   return te::CreatePrimFunc({x, y});
 }
 
+// Elements at places that another tensor has.
+ir::PrimFunc Chosen() {
+  const te::Tensor x = te::Placeholder({Int64(9)}, DataType::Float(32), "X");
+  const te::Tensor places = te::Placeholder({Int64(8)}, DataType::Int(64), "P");
+  const te::Tensor y = te::Compute(
+      {Int64(8)}, [&](const te::Indices& i) { return x(ir::Max(ir::Min(places(i[0]), Int64(8)), Int64(0))); }, "take");
+  return te::CreatePrimFunc({x, places, y});
+}
+
 std::vector<Illegal> LoopCases() {
   const ir::PrimFunc dense = Dense(Int64(13), Int64(8), Int64(200), true);
   const ir::PrimFunc chain = testing::ElementwiseChain(testing::N(), Int64(100));
@@ -287,6 +296,9 @@ std::vector<Illegal> BlockCases() {
       {"reindex: a place that may be outside", testing::Pad(Int64(5), 3), Nothing,
        [](Schedule& s) { s.Reindex(s.GetBlock(s.state().Blocks()[0].block().name), 0, "read"); }, "reindex: block",
        "is not proved to be inside of"},
+      {"reindex: a place that a load chooses", Chosen(), Nothing,
+       [](Schedule& s) { s.Reindex(s.GetBlock("take"), 0, "read"); }, "reindex: block \"take\"",
+       "iterations alone do not choose the place"},
       {"reindex: several places", Neighbours(), Nothing, [](Schedule& s) { s.Reindex(s.GetBlock("pair"), 0, "read"); },
        "reindex: block \"pair\"", "several places"},
       {"cache_index: a scope that is none", dense, Nothing,
