@@ -247,27 +247,29 @@ Statements DefineTopkInParts(const TeArgs& args, const Buffers& inputs, const Bu
         is_last ? Int64(1) : SimplifyDim(ir::Max(ir::FloorDiv(x->shape[axis], Int64(length)), Int64(1)));
     Dims dims = rows;
     if (!is_last) dims.push_back(parts);
+    // By parts, which shows that they do not wait for each other.
     Dims kept = rows;
-    kept.push_back(SimplifyDim(parts * k));
+    kept.insert(kept.end(), {parts, Int64(k)});
     const Buffer next = is_last ? Buffer() : ir::MakeBuffer("found", DataType::Int(64), kept);
     const PlaceHeap heap(k, x->dtype, kind.descending);
     nests.push_back(SpatialNest(
         "top", dims,
         [&](const Places& at) {
           const Places row(at.begin(), at.begin() + std::ssize(rows));
-          const auto under = [](Places places, const PrimExpr& i) {
-            places.push_back(i);
+          const auto under = [](Places places, const PrimExpr& number, const PrimExpr& i) {
+            places.insert(places.end(), {number, i});
             return places;
           };
           const PrimExpr number = is_last ? Int64(0) : at.back();
           return Let("first", ir::FloorDiv(number * count, parts), [&](const PrimExpr& first) {
             const auto place = [&](const PrimExpr& i) {
-              return found ? Load(found, under(row, first + i)) : first + i;
+              if (!found) return first + i;
+              return Load(found, under(row, ir::FloorDiv(first + i, Int64(k)), ir::FloorMod(first + i, Int64(k))));
             };
             const auto element = [&](const PrimExpr& i) { return Load(x, At(row, axis, place(i))); };
             const auto write = [&](const PrimExpr& i, const PrimExpr& from) {
               return Let("from", place(from), [&](const PrimExpr& at_from) {
-                if (next) return Store(next, at_from, under(row, number * k + i));
+                if (next) return Store(next, at_from, under(row, number, i));
                 return WriteSorted(kind, outputs, At(row, axis, i), Load(x, At(row, axis, at_from)), at_from);
               });
             };
@@ -280,7 +282,7 @@ Statements DefineTopkInParts(const TeArgs& args, const Buffers& inputs, const Bu
     if (is_last) return {std::move(nests), std::move(workspace)};
     workspace.push_back(next);
     found = next;
-    count = kept.back();
+    count = SimplifyDim(parts * k);
   }
 }
 
