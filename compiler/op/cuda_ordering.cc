@@ -13,6 +13,33 @@
 namespace ingot::op {
 namespace {
 
+constexpr int64_t kSortThreads = 256;  // of a block
+
+ir::PrimExpr CeilDiv(const ir::PrimExpr& a, int64_t b) { return ir::FloorDiv(a + (b - 1), ir::Int64(b)); }
+
+}  // namespace
+
+Stmt OverElements(const Dims& dims, const std::function<Stmt(const Places&)>& body) {
+  PrimExpr total = ir::Int64(1);
+  for (const PrimExpr& dim : dims) total = total * dim;
+  const ir::PrimVar block = ir::MakePrimVar("b"), thread = ir::MakePrimVar("t");
+  const Stmt each = Let("element", block * kSortThreads + PrimExpr(thread), [&](const PrimExpr& element) {
+    Places places(dims.size());
+    PrimExpr rest = element;
+    for (size_t i = dims.size(); i-- > 0;) {
+      places[i] = i == 0 ? rest : ir::FloorMod(rest, dims[i]);
+      rest = ir::FloorDiv(rest, dims[i]);
+    }
+    return If(element < total, body(places));
+  });
+  const Stmt threads = ir::Make<ir::ForNode>(thread, ir::Int64(0), ir::Int64(kSortThreads), ir::ForKind::kThreadBinding,
+                                             each, "threadIdx.x");
+  return ir::Make<ir::ForNode>(block, ir::Int64(0), CeilDiv(total, kSortThreads), ir::ForKind::kThreadBinding, threads,
+                               "blockIdx.x");
+}
+
+namespace {
+
 using ir::Int64;
 
 // The elements of the call's first argument along its axis, if that is known.
@@ -38,37 +65,16 @@ bool IsForCuda(const ir::Call& call, const Target& target) {
 }
 double HalfOfInput(const ir::Call& call, const Target& target) { return InputElements(call, target) / 2; }
 
-PrimExpr CeilDiv(const PrimExpr& a, int64_t b) { return ir::FloorDiv(a + (b - 1), Int64(b)); }
-
 // ---- sort
 
+constexpr int64_t kMostRounds = 13;         // rows of 2^31 elements
+constexpr int64_t kFewNodes = 10;           // of the formula of a length
 constexpr int64_t kRun = 32;                // elements that find their ranks among each other
-constexpr int64_t kSortThreads = 256;       // of a block
 constexpr int64_t kFewElements = 2 * kRun;  // that one thread sorts as quickly
 
 bool SortsOnCuda(const ir::Call& call, const Target& target) {
   if (!IsForCuda(call, target) || (*TensorArg(call, 0))->dtype->bits < 8) return false;
   return LengthOf(call).value_or(kFewElements + 1) > kFewElements;
-}
-
-// A thread for each element of these dims.
-Stmt OverElements(const Dims& dims, const std::function<Stmt(const Places&)>& body) {
-  PrimExpr total = Int64(1);
-  for (const PrimExpr& dim : dims) total = total * dim;
-  const ir::PrimVar block = ir::MakePrimVar("b"), thread = ir::MakePrimVar("t");
-  const Stmt each = Let("element", block * kSortThreads + PrimExpr(thread), [&](const PrimExpr& element) {
-    Places places(dims.size());
-    PrimExpr rest = element;
-    for (size_t i = dims.size(); i-- > 0;) {
-      places[i] = i == 0 ? rest : ir::FloorMod(rest, dims[i]);
-      rest = ir::FloorDiv(rest, dims[i]);
-    }
-    return If(element < total, body(places));
-  });
-  const Stmt threads =
-      ir::Make<ir::ForNode>(thread, Int64(0), Int64(kSortThreads), ir::ForKind::kThreadBinding, each, "threadIdx.x");
-  return ir::Make<ir::ForNode>(block, Int64(0), CeilDiv(total, kSortThreads), ir::ForKind::kThreadBinding, threads,
-                               "blockIdx.x");
 }
 
 // Elements and their places change between two halves, in which rows lie one after the other.
@@ -92,6 +98,9 @@ class RankSort {
     const Stmt passes = ir::MakeSeq({Merge(run, 0), Merge(run * 2, 1)});
     return {Rank(), ir::Make<ir::ForNode>(round, Int64(0), Rounds(), ir::ForKind::kSerial, passes)};
   }
+  // Of a vector.
+  PrimExpr Element(const PrimExpr& i) const { return Load(keys_, In(0, {}, i)); }
+  PrimExpr PlaceOf(const PrimExpr& i) const { return ir::Cast(DataType::Int(64), Load(order_, In(0, {}, i))); }
   // write(row, i, element, place) for each i < count.
   Stmt Write(const PrimExpr& count,
              const std::function<Stmt(const Places&, const PrimExpr&, const PrimExpr&, const PrimExpr&)>& write) const {
@@ -115,12 +124,27 @@ class RankSort {
     return places;
   }
   PrimExpr IsBefore(const PrimExpr& a, const PrimExpr& b) const { return descending_ ? IsLess(b, a) : IsLess(a, b); }
-  // Each has two passes, runs of 32 * 4^round and of twice as many, and none is needed once a run is the whole row.
+  // Each has two passes, runs of 32 * 4^round and of twice as many, and none is needed once a run is the whole row. A file's
+  // formula has few steps: where the length is one itself, some rounds are there at once.
   PrimExpr Rounds() const {
+    const int64_t nodes = NumNodes(n_), at_once = nodes == 1 ? 1 : nodes <= kFewNodes ? 4 : kMostRounds;
     PrimExpr rounds = Int64(0);
-    for (int64_t run = kRun; run < int64_t{1} << 31; run *= 4)
-      rounds = rounds + ir::Cast(DataType::Int(64), Int64(run) < n_);
+    for (int64_t round = 0; round < kMostRounds; round += at_once) {
+      const PrimExpr is_needed = ir::Cast(DataType::Int(64), Int64(kRun << (2 * round)) < n_);
+      rounds = rounds + is_needed * std::min(at_once, kMostRounds - round);
+    }
     return SimplifyDim(rounds);
+  }
+  static int64_t NumNodes(const PrimExpr& expr) {
+    struct Counter : ir::PrimVisitor {
+      int64_t count = 0;
+      void VisitPrim(const PrimExpr& e) override {
+        ++count;
+        PrimVisitor::VisitPrim(e);
+      }
+    } counter;
+    counter.VisitPrim(expr);
+    return counter.count;
   }
 
   Stmt Rank() const {
@@ -209,6 +233,16 @@ Statements DefineSortOnCuda(const TeArgs& args, const Buffers& inputs, const Buf
   nests.push_back(Assert(enough, "top-k of fewer than k elements", write));
   return {std::move(nests), sort.workspace()};
 }
+
+}  // namespace
+
+SortedVector SortOnCuda(const Buffer& vector) {
+  const RankSort sort(vector, 0, /*descending=*/false);
+  return {sort.Sort(), sort.workspace(), [sort](const PrimExpr& i) { return sort.Element(i); },
+          [sort](const PrimExpr& i) { return sort.PlaceOf(i); }};
+}
+
+namespace {
 
 // ---- top k
 

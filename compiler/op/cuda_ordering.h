@@ -7,6 +7,9 @@
 //   sums   of parts of a row first, then of these sums, then along each part from what is before it.
 #pragma once
 
+#include <functional>
+#include <vector>
+
 #include "compiler/op/build.h"
 #include "compiler/op/registry.h"
 
@@ -24,6 +27,17 @@ Dims Others(const Dims& dims, size_t axis);
 std::vector<ir::PrimExpr> At(std::vector<ir::PrimExpr> row, size_t axis, const ir::PrimExpr& i);
 // Whether a row has so many elements.
 ir::PrimExpr HasElements(const ir::PrimExpr& count, const ir::PrimExpr& extent);
+
+// A thread for each element of these dims.
+ir::Stmt OverElements(const Dims& dims, const std::function<ir::Stmt(const std::vector<ir::PrimExpr>&)>& body);
+
+// The elements of a vector in ascending order, of equal ones the first one first, and their places.
+struct SortedVector {
+  std::vector<ir::Stmt> nests;
+  Buffers workspace;
+  std::function<ir::PrimExpr(const ir::PrimExpr&i)> element, place;
+};
+SortedVector SortOnCuda(const ir::Buffer& vector);
 
 Implementation CudaSort();
 Implementation CudaTopk();

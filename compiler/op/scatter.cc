@@ -7,6 +7,7 @@
 
 #include "compiler/arith/analyzer.h"
 #include "compiler/op/build.h"
+#include "compiler/op/cuda_ordering.h"
 #include "compiler/op/families.h"
 #include "compiler/op/fold.h"
 #include "compiler/op/infer.h"
@@ -275,9 +276,104 @@ Statements DefineScatterNd(const TeArgs& args, const Buffers& inputs, const Buff
   return std::vector<Stmt>{CopyNest(inputs[0], out), scatter};
 }
 
+// For the many threads of a GPU the updates are sorted by where they go, stably: those of one place follow each other, in
+// their order, and the thread that has the first of them combines them. Of those that replace each other the last one stays.
+Statements DefineScatterNdOnCuda(const TeArgs& args, const Buffers& inputs, const Buffers& outputs) {
+  const Buffer &indices = inputs[1], &updates = inputs[2], &out = outputs[0];
+  const Combine how = *CombineOf(args.call());
+  const auto depth = static_cast<size_t>(*ir::AsConstInt(indices->shape.back()));
+  const Dims outer(indices->shape.begin(), indices->shape.end() - 1);
+  const Dims rest(out->shape.begin() + static_cast<std::ptrdiff_t>(depth), out->shape.end());
+  PrimExpr fit = ir::BoolImm(true), count = ir::Int64(1);
+  for (size_t i = 0; i < updates->shape.size(); ++i) {
+    fit = ir::And(fit, SameExtent(updates->shape[i], i < outer.size() ? outer[i] : rest[i - outer.size()]));
+  }
+  for (const PrimExpr& dim : outer) count = count * dim;
+  count = SimplifyDim(count);
+  const Buffer targets = ir::MakeBuffer("targets", DataType::Int(64), {count});
+  const Stmt find = OverElements(outer, [&](const Places& i) {
+    PrimExpr target = ir::Int64(0), is_inside = ir::BoolImm(true), flat = ir::Int64(0);
+    for (size_t k = 0; k < depth; ++k) {
+      Places which = i;
+      which.push_back(ir::Int64(static_cast<int64_t>(k)));
+      const PrimExpr given = ir::Cast(DataType::Int(64), Load(indices, which)), &extent = out->shape[k];
+      const PrimExpr place = ir::Select(given < ir::Int64(0), given + extent, given);
+      is_inside = ir::And(is_inside, ir::And(ir::Int64(0) <= place, place < extent));
+      target = target * extent + place;
+    }
+    for (size_t k = 0; k < outer.size(); ++k) flat = flat * outer[k] + i[k];
+    return Let("is_inside", ir::Cast(DataType::Int(64), is_inside), [&](const PrimExpr& inside) {
+      const PrimExpr is_legal = ir::Equal(inside, ir::Int64(1));
+      const Stmt nothing = ir::Make<ir::EvaluateNode>(ir::Int64(0));
+      return ir::MakeSeq({Store(targets, ir::Select(is_legal, target, ir::Int64(0)), {flat}),
+                          Assert(is_legal, kIndexMessage, nothing)});
+    });
+  });
+  const SortedVector sorted = SortOnCuda(targets);
+  Dims dims = {count};
+  dims.insert(dims.end(), rest.begin(), rest.end());
+  const Buffer next = ir::MakeBuffer("next", DataType::Int(64), {ir::Int64(1)}, "local");
+  const Stmt scatter = OverElements(dims, [&](const Places& at) {
+    const PrimExpr& i = at[0];
+    const Places slice(at.begin() + 1, at.end()), first = {ir::Int64(0)};
+    const auto unfolded = [&](PrimExpr flat, const Dims& extents, size_t number) {
+      Places places(number);
+      for (size_t k = number; k-- > 0;) {
+        places[k] = k == 0 ? flat : ir::FloorMod(flat, extents[k]);
+        flat = ir::FloorDiv(flat, extents[k]);
+      }
+      places.insert(places.end(), slice.begin(), slice.end());
+      return places;
+    };
+    return Let("target", sorted.element(i), [&](const PrimExpr& target) {
+      const Places to = unfolded(target, out->shape, depth);
+      const auto update = [&](const PrimExpr& place) { return Load(updates, unfolded(place, outer, outer.size())); };
+      const auto is_other = [&](const PrimExpr& end, const PrimExpr& neighbour, const PrimExpr& kept) {
+        return ir::Or(end, ir::Not(ir::Equal(sorted.element(kept), sorted.element(neighbour))));
+      };
+      if (how == Combine::kUpdate) {
+        const PrimExpr is_last = is_other(i + 1 >= count, ir::Min(i + 1, count - 1), i);
+        return If(is_last, Store(out, update(sorted.place(i)), to));
+      }
+      const PrimExpr is_first = is_other(i <= ir::Int64(0), ir::Max(i - 1, ir::Int64(0)), i);
+      const PrimExpr at_next = Load(next, first);
+      const PrimExpr goes_on =
+          ir::And(at_next < count, ir::Equal(sorted.element(ir::Min(at_next, count - 1)), sorted.element(i)));
+      const Stmt add = ir::MakeSeq({Store(out, Combined(how, Load(out, to), update(sorted.place(at_next))), to),
+                                    Store(next, at_next + 1, first)});
+      const Stmt all = ir::MakeSeq({Store(next, i, first), While(goes_on, add)});
+      return If(is_first, Stmt(ir::Make<ir::AllocateNode>(next, all)));
+    });
+  });
+  std::vector<Stmt> nests = {CopyNest(inputs[0], out), Assert(fit, kShapesMessage, find)};
+  nests.insert(nests.end(), sorted.nests.begin(), sorted.nests.end());
+  nests.push_back(Assert(fit, kShapesMessage, scatter));
+  Buffers workspace = sorted.workspace;
+  workspace.push_back(targets);
+  return {std::move(nests), std::move(workspace)};
+}
+
+// Of a few updates each waits for the one before it.
+bool SortsUpdates(const ir::Call& call, const Target& target) {
+  constexpr int64_t kFewUpdates = 32;
+  const Result<ir::TensorType> indices = TensorArg(call, 1);
+  if (target.kind != Target::Kind::kCuda || !indices.ok() || !(*indices)->dims) return false;
+  const auto depth = ir::AsConstInt((*indices)->dims->back());
+  const Result<ir::TensorType> data = TensorArg(call, 0);
+  if (!depth || *depth < 1 || !data.ok() || !(*data)->dtype || (*data)->dtype->bits < 8) return false;
+  int64_t count = 1;
+  for (size_t i = 0; i + 1 < (*indices)->dims->size(); ++i) {
+    const auto extent = ir::AsConstInt((*indices)->dims->at(i));
+    if (!extent) return true;
+    if (__builtin_mul_overflow(count, *extent, &count)) return false;
+  }
+  return count > kFewUpdates;
+}
+
 double ScatterCost(const ir::Call& call, const Target&) {
   return EstimateElements(call->type) + EstimateElements(call->args[2]->type);
 }
+double SortedScatterCost(const ir::Call& call, const Target& target) { return ScatterCost(call, target) / 2; }
 
 }  // namespace
 
@@ -300,7 +396,9 @@ std::vector<OpRow> ScatterOps() {
                   .infer = InferScatterNd,
                   .reference = ReferenceScatterNd,
                   .fold = FoldByReference,
-                  .implementations = {{"direct", Always, ScatterCost, {}, BuildStatements<DefineScatterNd>}},
+                  .implementations =
+                      {{"direct", Always, ScatterCost, {}, BuildStatements<DefineScatterNd>},
+                       {"cuda_sorted", SortsUpdates, SortedScatterCost, {}, BuildStatements<DefineScatterNdOnCuda>}},
                   .cases = cases});
   return rows;
 }

@@ -105,6 +105,12 @@ def whole_tensors():
         one(f"Tile_{rank}", "Tile", x, [("s", np.array([2] * rank))])
         one(f"NonZero_{rank}", "NonZero", x)
         one(f"Add_{rank}", "Add", x + [("z", FLOAT, [f"{name}2" if i else name for i, name in enumerate(AXES[:rank])])])
+        case(f"sort_of_joined_{rank}",
+             [("Concat", ["x"] * rank + ["z", "x"], ["j"], {"axis": 0}), ("Shape", ["j"], ["k"], {"start": 0, "end": 1}),
+              ("TopK", ["j", "k"], ["y", "i"], {"axis": 0})], x + [("z", FLOAT, ["q"] + AXES[1:rank])], least=8,
+             outputs=("y", "i"))
+        one(f"ScatterND_{rank}", "ScatterND",
+            x + [("i", INT64, ["p", "q", 1]), ("u", FLOAT, ["p", "q"] + AXES[1:rank])], reduction="add", least=2)
         case(f"sort_{rank}", [("Shape", ["x"], ["k"], {"start": rank - 1}), ("TopK", ["x", "k"], ["y", "i"], {})], x,
              outputs=("y", "i"))
 

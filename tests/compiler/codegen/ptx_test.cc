@@ -26,6 +26,8 @@ using testing::CheckPtxasTakes, testing::HasPtxas, testing::RunImage, testing::S
 // elements at places from a table in memory that a thread has for itself, loops of less than no iteration, heads of one
 // element, steps of launches whose number an element limits, and what many threads order and add up.
 const std::set<std::string> kAlsoTaken = {"cumsum/long",
+                                          "scatter_nd/long_add",
+                                          "scatter_nd/long_update",
                                           "sort/long",
                                           "sort/specials",
                                           "topk/long",

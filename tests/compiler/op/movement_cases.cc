@@ -95,6 +95,12 @@ void ScatterCases(CaseBuilder& b) {
           {Data(dtype, {3, 2, 2}), Indices({2, 2}, {2, 0, -1, 1}), Data(dtype, {2, 2}, 2)});
   }
   b.Add("scatter_nd", "elements", {Data(kF32, {2, 3}), Indices({2, 2}, {0, 2, 1, -3}, kI32), Data(kF32, {2}, 2)});
+  std::vector<double> often;  // places that many updates go to
+  for (int64_t i = 0; i < 70; ++i) often.push_back(static_cast<double>(i * 7 % 11 - 4));
+  for (const char* reduction : {"update", "add"}) {
+    b.Add("scatter_nd", std::string("long_") + reduction,
+          {Data(kF32, {7, 3}), Indices({70, 1}, often), Data(kF32, {70, 3}, 2)}, {{"reduction", reduction}});
+  }
   b.Add("scatter_nd", "twice", {Data(kF32, {4}), Indices({3, 1}, {1, 1, 1}), Data(kF32, {3}, 2)});
   b.Add("scatter_nd", "empty", {Data(kF32, {2, 0}), Indices({1, 1}, {1}), Data(kF32, {1, 0})});
   b.Add("scatter_nd", "no_updates", {Data(kF32, {3, 2}), Indices({0, 1}, {}), Data(kF32, {0, 2})});
