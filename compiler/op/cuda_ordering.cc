@@ -50,7 +50,7 @@ std::optional<int64_t> LengthOf(const ir::Call& call) {
   return axis.ok() ? ir::AsConstInt((*x)->dims->at(static_cast<size_t>(*axis))) : std::nullopt;
 }
 // The number of rows, if that is known.
-std::optional<int64_t> RowsOf(const Dims& others) {
+std::optional<int64_t> NumKnownRows(const Dims& others) {
   int64_t rows = 1;
   for (const PrimExpr& dim : others) {
     const std::optional<int64_t> extent = ir::AsConstInt(dim);
@@ -333,7 +333,7 @@ bool SumsOnCuda(const ir::Call& call, const Target& target) {
 
 // The elements of a part of a row, or 0 where the whole row is one.
 int64_t PartOfSums(const PrimExpr& length, const Dims& others) {
-  const std::optional<int64_t> known = ir::AsConstInt(length), rows = RowsOf(others);
+  const std::optional<int64_t> known = ir::AsConstInt(length), rows = NumKnownRows(others);
   if (!known) return kSumsOfSymbol;
   if (!rows) return *known < 2 * kSumsOfSymbol ? 0 : kSumsOfSymbol;
   if (*rows >= kThreadsThatFill / 4) return 0;
@@ -343,8 +343,8 @@ int64_t PartOfSums(const PrimExpr& length, const Dims& others) {
 }
 
 // visit(i, element) for each i below count, in order, of which several are loaded before the first one is used.
-Stmt Walk(const PrimExpr& count, DataType dtype, const std::function<PrimExpr(const PrimExpr&)>& element,
-          const std::function<Stmt(const PrimExpr& i, const PrimExpr& element)>& visit) {
+Stmt VisitInChunks(const PrimExpr& count, DataType dtype, const std::function<PrimExpr(const PrimExpr&)>& element,
+                   const std::function<Stmt(const PrimExpr& i, const PrimExpr& element)>& visit) {
   const Buffer loaded = ir::MakeBuffer("loaded", dtype, {Int64(kAtOnce)}, "local");
   const auto unrolled = [](const std::function<Stmt(const PrimExpr&)>& body) {
     const ir::PrimVar var = ir::MakePrimVar("u");
@@ -395,7 +395,7 @@ void AddSums(std::vector<Stmt>& nests, Buffers& workspace, const Buffer& from, c
         "sums", dims,
         [&](const Places& at) {
           return in_parts(at, [&](const Places& row, const PrimExpr& begin, const PrimExpr& count) {
-            const Stmt all = Walk(
+            const Stmt all = VisitInChunks(
                 count, wide, [&](const PrimExpr& i) { return element(row, begin + i); },
                 [&](const PrimExpr&, const PrimExpr& x) { return add(total, x); });
             return ir::MakeSeq({Store(total, ir::MakeConst(wide, 0), zero), all, Store(sums, Load(total, zero), at)});
@@ -409,7 +409,7 @@ void AddSums(std::vector<Stmt>& nests, Buffers& workspace, const Buffer& from, c
       "scan", dims,
       [&](const Places& at) {
         const auto steps = [&](const Places& row, const PrimExpr& begin, const PrimExpr& count) {
-          const Stmt all = Walk(
+          const Stmt all = VisitInChunks(
               count, wide, [&](const PrimExpr& i) { return element(row, begin + i); },
               [&](const PrimExpr& i, const PrimExpr& x) {
                 const Stmt write = Store(to, ir::Cast(to->dtype, Load(total, zero)), At(row, axis, begin + i));
