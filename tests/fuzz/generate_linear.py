@@ -435,7 +435,7 @@ def dft(g):
                            (["N", "S", n, parts], 2), ([2, "S", parts], 1)])
     if n > 16:
         dims, axis = [2, n, parts], 1
-    by_length = g.coin(0.4) or dims[axis] == "S"
+    by_length = g.coin(0.4) or dims[axis] == "S" and (onesided and inverse or g.coin())
     if (onesided and inverse and n == 1 or g.opset < 20 and "S" in dims) and not by_length:
         return None
     v = g.add_input(dims, g.choice([F32, F32, F64]), False, wild=False)

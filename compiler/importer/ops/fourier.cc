@@ -264,6 +264,51 @@ Result<Expr> WithLength(const NodeImporter& node, Expr x, int64_t length) {
   return WithDims(node, std::move(x), std::move(dims));
 }
 
+Result<Expr> FourierTransformBySymbols(const NodeImporter& node, const Expr& x, const PrimExpr& length,
+                                       const PrimExpr& bins, int sign) {
+  const DataType index = DataType::Int(64), exact = DataType::Float(64), dtype = DTypeOf(x);
+  const PrimExpr zero = ir::Int64(0), one = ir::Int64(1);
+  const auto bind = [&](const char* row, const Expr& a, const Expr& b) { return node.Bind(row, {a, b}); };
+  const auto numbers = [&](const PrimExpr& count, std::vector<PrimExpr> dims) -> Result<Expr> {
+    INGOT_ASSIGN_OR_RETURN(const Expr range,
+                           node.Bind("arange", {Number(zero), Number(count), Number(one)}, {{"dtype", index}}));
+    return node.Bind("reshape", {range, ShapeOf(std::move(dims))});
+  };
+  INGOT_ASSIGN_OR_RETURN(const Expr rows, numbers(length, {length, one}));
+  INGOT_ASSIGN_OR_RETURN(const Expr columns, numbers(bins, {one, bins}));
+  INGOT_ASSIGN_OR_RETURN(const Expr whole, node.Bind("shape_to_tensor", {ShapeOf({length})}));
+  INGOT_ASSIGN_OR_RETURN(Expr turns, bind("multiply", rows, columns));
+  INGOT_ASSIGN_OR_RETURN(turns, bind("floor_mod", turns, whole));  // so that angles are as exact for all
+  INGOT_ASSIGN_OR_RETURN(Expr angle, CastTo(node, turns, exact));
+  INGOT_ASSIGN_OR_RETURN(const Expr per_turn, CastTo(node, whole, exact));
+  INGOT_ASSIGN_OR_RETURN(angle, bind("multiply", angle, ConstantOf<double>(exact, {}, {sign * 2 * std::numbers::pi})));
+  INGOT_ASSIGN_OR_RETURN(angle, bind("divide", angle, per_turn));
+  INGOT_ASSIGN_OR_RETURN(Expr cosines, node.Bind("cos", {angle}));
+  INGOT_ASSIGN_OR_RETURN(cosines, CastTo(node, cosines, dtype));
+  INGOT_ASSIGN_OR_RETURN(Expr sines, node.Bind("sin", {angle}));
+  INGOT_ASSIGN_OR_RETURN(sines, CastTo(node, sines, dtype));
+  const PrimExpr batch = DimsOf(x)[0];
+  const auto component = [&](int64_t which) -> Result<Expr> {
+    const std::vector<int64_t> axis{1}, begin{which}, end{which + 1};
+    INGOT_ASSIGN_OR_RETURN(const Expr part,
+                           node.Bind("strided_slice", {x, PrimTuple(axis), PrimTuple(begin), PrimTuple(end)}));
+    return node.Bind("reshape", {part, ShapeOf({batch, length})});
+  };
+  INGOT_ASSIGN_OR_RETURN(const Expr real, component(0));
+  INGOT_ASSIGN_OR_RETURN(Expr result_real, bind("matmul", real, cosines));
+  INGOT_ASSIGN_OR_RETURN(Expr result_imaginary, bind("matmul", real, sines));
+  if (ir::IsConstInt(DimsOf(x)[1], 2)) {
+    INGOT_ASSIGN_OR_RETURN(const Expr imaginary, component(1));
+    INGOT_ASSIGN_OR_RETURN(const Expr turned, bind("matmul", imaginary, sines));
+    INGOT_ASSIGN_OR_RETURN(result_real, bind("subtract", result_real, turned));
+    INGOT_ASSIGN_OR_RETURN(const Expr kept, bind("matmul", imaginary, cosines));
+    INGOT_ASSIGN_OR_RETURN(result_imaginary, bind("add", result_imaginary, kept));
+  }
+  INGOT_ASSIGN_OR_RETURN(result_real, node.Bind("reshape", {result_real, ShapeOf({batch, one, bins})}));
+  INGOT_ASSIGN_OR_RETURN(result_imaginary, node.Bind("reshape", {result_imaginary, ShapeOf({batch, one, bins})}));
+  return node.Bind("concat", {TupleOf({result_real, result_imaginary})}, {{"axis", int64_t{1}}});
+}
+
 Result<Expr> FourierTransform(const NodeImporter& node, Expr x, int64_t length, int64_t bins, int sign) {
   const Fourier fourier(node, DTypeOf(x), sign);
   if (length <= kShortTransform) return fourier.Short(std::move(x), length, bins);

@@ -1,4 +1,4 @@
-// DFT and STFT, by transforms of constant length (fourier.h). The matrix of the mel scale is a constant.
+// DFT and STFT (fourier.h). The matrix of the mel scale is a constant.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -21,6 +21,7 @@ Status CheckLength(const NodeImporter& node, int64_t length) {
 // What a DFT node asks for.
 struct TransformOf {
   int64_t axis, length;
+  PrimExpr symbol;  // the length, where only run time knows it; the transform then reads and gives whole rows
   bool is_inverse, is_onesided;
   // The elements that it reads, and that it gives.
   int64_t read() const { return is_inverse && is_onesided ? length / 2 + 1 : length; }
@@ -40,7 +41,7 @@ Result<TransformOf> ReadTransform(const NodeImporter& node, const std::vector<Pr
   const int64_t rank = std::ssize(in);
   INGOT_ASSIGN_OR_RETURN(axis, NormaliseAxis(node, axis, rank));
   if (rank < 2 || axis == rank - 1) return node.Invalid("the last axis holds the components");
-  TransformOf t{axis, 0, inverse != 0, onesided != 0};
+  TransformOf t{axis, 0, nullptr, inverse != 0, onesided != 0};
   const auto parts = ir::AsConstInt(in.back());
   if (!parts) return node.Unsupported("an unknown number of components");
   if (*parts != 1 && *parts != 2) return node.Invalid("expected one component or two");
@@ -53,7 +54,11 @@ Result<TransformOf> ReadTransform(const NodeImporter& node, const std::vector<Pr
     t.length = given[0];
   } else {
     const auto rows = ir::AsConstInt(in[static_cast<size_t>(axis)]);
-    if (!rows) return node.Unsupported("a transform along an axis of unknown length");
+    if (!rows) {
+      if (t.is_inverse && t.is_onesided) return node.Unsupported("one side of a spectrum of unknown length");
+      t.symbol = in[static_cast<size_t>(axis)];
+      return t;
+    }
     t.length = t.is_inverse && t.is_onesided ? 2 * (*rows - 1) : *rows;
   }
   INGOT_RETURN_IF_ERROR(CheckLength(node, t.length));
@@ -93,14 +98,29 @@ Outputs Dft(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(x, CastTo(node, x, dtype == DataType::Float(64) ? dtype : DataType::Float(32)));
   INGOT_ASSIGN_OR_RETURN(x, node.Bind("permute_dims", {x}, {{"axes", AttrValue::Ints(order)}}));
   INGOT_ASSIGN_OR_RETURN(x, node.Bind("reshape", {x, ShapeOf({batch, in.back(), in[static_cast<size_t>(t.axis)]})}));
-  INGOT_ASSIGN_OR_RETURN(x, WithLength(node, std::move(x), t.read()));
-  if (t.is_inverse && t.is_onesided) {
-    INGOT_ASSIGN_OR_RETURN(x, WholeSpectrum(node, x, t.length));
+  const int sign = t.is_inverse ? 1 : -1;
+  PrimExpr bins = ir::Int64(t.bins());
+  if (t.symbol != nullptr) {
+    bins = t.is_onesided ? op::SimplifyDim(ir::FloorDiv(t.symbol, ir::Int64(2)) + 1) : t.symbol;
+    INGOT_ASSIGN_OR_RETURN(x, FourierTransformBySymbols(node, x, t.symbol, bins, sign));
+  } else {
+    INGOT_ASSIGN_OR_RETURN(x, WithLength(node, std::move(x), t.read()));
+    if (t.is_inverse && t.is_onesided) {
+      INGOT_ASSIGN_OR_RETURN(x, WholeSpectrum(node, x, t.length));
+    }
+    INGOT_ASSIGN_OR_RETURN(x, FourierTransform(node, x, t.length, t.bins(), sign));
   }
-  INGOT_ASSIGN_OR_RETURN(x, FourierTransform(node, x, t.length, t.bins(), t.is_inverse ? 1 : -1));
   int64_t parts = 2;
   if (t.is_inverse) {
-    INGOT_ASSIGN_OR_RETURN(const Expr share, node.Scalar(1 / static_cast<double>(t.length), DTypeOf(x)));
+    Expr share;
+    if (t.symbol != nullptr) {
+      INGOT_ASSIGN_OR_RETURN(const Expr length, node.Bind("shape_to_tensor", {ShapeOf({t.symbol})}));
+      INGOT_ASSIGN_OR_RETURN(const Expr wide, CastTo(node, length, DataType::Float(64)));
+      INGOT_ASSIGN_OR_RETURN(share, node.Bind("divide", {ConstantOf<double>(DataType::Float(64), {}, {1.0}), wide}));
+      INGOT_ASSIGN_OR_RETURN(share, CastTo(node, share, DTypeOf(x)));
+    } else {
+      INGOT_ASSIGN_OR_RETURN(share, node.Scalar(1 / static_cast<double>(t.length), DTypeOf(x)));
+    }
     INGOT_ASSIGN_OR_RETURN(x, node.Bind("multiply", {x, share}));
     if (t.is_onesided) {
       const auto list = [](int64_t number) { return TupleOf({Number(ir::Int64(number))}); };
@@ -109,7 +129,7 @@ Outputs Dft(const NodeImporter& node) {
     }
   }
   dims.push_back(ir::Int64(parts));
-  dims.push_back(ir::Int64(t.bins()));
+  dims.push_back(bins);
   INGOT_ASSIGN_OR_RETURN(x, node.Bind("reshape", {x, ShapeOf(std::move(dims))}));
   INGOT_ASSIGN_OR_RETURN(x, node.Bind("permute_dims", {x}, {{"axes", AttrValue::Ints(back)}}));
   return One(CastTo(node, std::move(x), dtype));
