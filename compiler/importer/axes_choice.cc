@@ -74,7 +74,7 @@ Result<PrimExpr> ReadCode(BindingBuilder& builder, const NodeImporter& node, con
 
 bool AxesChoice::Takes(const NodeImporter& node) {
   const AxesInput* axes = FindAxesInput(node.node());
-  return axes != nullptr && node.HasInput(axes->input) && !node.MayBeKnown(axes->input);
+  return axes != nullptr && node.HasInput(axes->input) && !node.IsConstant(axes->input);
 }
 
 Result<ImportedBranch> AxesChoice::ImportWay(const OnnxOpRow& row, const NodeImporter& node,

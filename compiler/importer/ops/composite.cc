@@ -243,7 +243,7 @@ Outputs CosineWindow(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const int64_t number, node.Int("output_datatype", 1));
   INGOT_ASSIGN_OR_RETURN(const int64_t periodic, node.Int("periodic", 1));
   INGOT_ASSIGN_OR_RETURN(const DataType dtype, OnnxDataType(number));
-  if (!node.MayBeKnown(0)) {
+  if (!node.IsConstant(0)) {
     INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> sizes, node.DataInts(0, "the size", 1));
     if (sizes.size() != 1) return node.Invalid("the size is no length of a window");
     return WindowOfSize(node, kCoefficients, sizes[0], periodic != 0, dtype);

@@ -174,7 +174,7 @@ Outputs SliceBySteps(const NodeImporter& node, Expr x, const std::vector<PrimExp
 Outputs Slice(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
-  if (node.HasInput(4) && !node.MayBeKnown(4)) return SliceBySteps(node, std::move(x), in);
+  if (node.HasInput(4) && !node.IsConstant(4)) return SliceBySteps(node, std::move(x), in);
   std::vector<PrimExpr> starts, ends;
   std::vector<int64_t> axes;
   if (node.num_inputs() > 1) {
