@@ -98,6 +98,14 @@ def loop():
     return g.model([("x", FLOAT, ["n", 8])], [(g.add("Relu", result), FLOAT)]), feeds
 
 
+def mlp():
+    g = Graph(13)
+    hidden = g.add("Relu", g.add("Gemm", "x", g.weights(256, 784), g.weights(256), transB=1))
+    y = g.add("Gemm", hidden, g.weights(10, 256), g.weights(10), transB=1)
+    feeds = [{"x": (FLOAT, (b, 784))} for b in (1, 3)]
+    return g.model([("x", FLOAT, ["b", 784])], [(y, FLOAT)]), feeds
+
+
 def look_up():
     g = Graph(6)
     rows = g.add("Gather", g.weights(10, 16), "i")
@@ -215,7 +223,7 @@ def difference(expected, got):
 
 def check_models(tools):
     problems = 0
-    for make in (residual, transformer, branches, loop, look_up, one_row, sized_by_data, recurrent, nothing, heads):
+    for make in (mlp, residual, transformer, branches, loop, look_up, one_row, sized_by_data, recurrent, nothing, heads):
         model, sizes = make()
         file = tools.folder / "model.onnx"
         onnx.save(model, file)
@@ -367,13 +375,39 @@ def check_placement(tools):
 
 
 def check_digits(tools, model, data):
-    programs = [tools.compile(model, target) for target in ("cpu", "cuda:sm_80,sm_90")]
+    """All of the test images, of which the model takes 441 for what they are."""
+    program = tools.compile(model, "cuda:sm_80,sm_90")
     with np.load(data) as arrays:
-        images = arrays["image"][:40]
-    expected, got = tools.run_both(programs, {"image": images})
-    problem = difference(expected, got)
+        labels, expected = arrays["label"], arrays["probabilities"]
+        np.savez(tools.folder / "images.npz", image=arrays["image"])
+    got = tools.run(program, tools.folder / "images.npz", "--device", "cuda:0")
+    problem = difference({"probabilities": expected}, got)
+    if problem is None and (right := int((got["probabilities"].argmax(axis=1) == labels).sum())) != 441:
+        problem = f"{right} are right, not 441"
     if problem is not None:
         print(f"digits: {problem}")
+    return problem is not None
+
+
+def check_tutorial(tools):
+    """The function of the tutorial of primitives whose loops are bound to blocks and threads by hand."""
+    results = tools.folder / "bound.npz"
+    printed = subprocess.run([tools.bin_dir / "tutorial_primitives", "bind", results], check=True, capture_output=True,
+                             text=True).stdout
+    function = printed[printed.index("@T.prim_func"):].replace("def main(", "def product(")
+    (tools.folder / "bound.py").write_text("@I.ir_module\nclass Module:\n" + "".join(
+        f"    {line}\n" for line in function.splitlines()) + """
+    @R.function
+    def main(a: R.Tensor((37, 23), "float32"), b: R.Tensor((23, 30), "float32")) -> R.Tensor((37, 30), "float32"):
+        c = R.call_tir(Module.product, (a, b), out_sinfo=R.Tensor((37, 30), "float32"))
+        return c
+""")
+    with np.load(results) as arrays:
+        np.savez(tools.folder / "inputs.npz", a=arrays["a"], b=arrays["b"])
+        got = tools.run(tools.compile(tools.folder / "bound.py", "cuda:sm_80"), tools.folder / "inputs.npz")
+        problem = difference({"output": arrays["c"]}, got)
+    if problem is not None:
+        print(f"the tutorial's bound loops: {problem}")
     return problem is not None
 
 
@@ -513,7 +547,7 @@ def main():
         tools = Tools(bin_dir, standin, pathlib.Path(folder))
         problems = check_devices(tools, model) + check_placement(tools) + check_models(tools) + check_states(tools)
         problems += check_machine_code(tools, model, data)
-        problems += check_architectures(tools) + check_tf32(tools)
+        problems += check_architectures(tools) + check_tf32(tools) + check_tutorial(tools)
         return problems + check_both(tools, model, data) + check_digits(tools, model, data)
 
 
