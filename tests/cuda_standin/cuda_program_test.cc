@@ -258,6 +258,24 @@ TEST_CASE(
   CHECK(LiveObjects() == 0);
 }
 
+TEST_CASE("cuda programs: under a policy the driver's files of compiled code are not used") {
+  const DriverControl control;
+  if (control.Skips()) return;
+  const SharedBytes file = SharedBytes::Own(EncodeProgram(MakeProgram("sm_80").value()).value());
+  for (const bool has_policy : {false, true}) {
+    OpenOptions options;
+    options.trust = has_policy ? Trust::kPolicy : Trust::kFile;
+    options.policy.allowed = {formats::Sha256Of(file.bytes)};
+    const auto executable = Executable::OpenMemory(Instance::Create({}).value(), file, "shift", options).value();
+    const int64_t before = control.KnownModules();
+    for (int time = 0; time < 3; ++time) {
+      CHECK(RunOn(*Context::Create(executable).value(), Ascending(10)).ok());
+    }
+    CHECK((control.KnownModules() - before >= 2) == !has_policy);
+    CHECK((control.KnownModules() == before) == has_policy);
+  }
+}
+
 TEST_CASE("cuda programs: no GPU, an old driver, a driver that is too old for the code: each is said") {
   if (DriverControl().Skips()) return;
   const auto executable = Load("sm_80").value();

@@ -28,6 +28,7 @@ class DriverControl {
   int64_t LiveObjects() const {
     return IsStandIn() ? Find<decltype(standin_live_objects)>("standin_live_objects")() : 0;
   }
+  int64_t KnownModules() const { return Find<decltype(standin_known_modules)>("standin_known_modules")(); }
   std::string LastFault() const { return Find<decltype(standin_last_fault)>("standin_last_fault")(); }
 
  private:

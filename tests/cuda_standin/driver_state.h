@@ -84,6 +84,8 @@ struct Driver {
   bool initialized = false;
   Gpu gpus[kMaxGpus];
   std::string last_fault;
+  std::set<std::string> compiled;  // PTX
+  int64_t known_modules = 0;       // of which the PTX was compiled before
   // Injected faults.
   int64_t calls = 0, fail_at = -1;
   CudaResult fail_with = 0;

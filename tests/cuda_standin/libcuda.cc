@@ -446,6 +446,7 @@ INGOT_CONTROL void standin_fail_call(int64_t call, int error, int for_ever) {
   d.fail_at = call, d.fail_with = error, d.fail_on = for_ever != 0;
 }
 INGOT_CONTROL int64_t standin_calls() { return TheDriver().calls; }
+INGOT_CONTROL int64_t standin_known_modules() { return TheDriver().known_modules; }
 INGOT_CONTROL const char* standin_last_fault() { return TheDriver().last_fault.c_str(); }
 INGOT_CONTROL int64_t standin_live_objects() {
   Driver& driver = TheDriver();

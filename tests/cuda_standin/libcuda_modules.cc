@@ -62,6 +62,8 @@ INGOT_ENTRY cuModuleLoadDataEx(CudaModule* module, const void* image, unsigned n
           return kCudaInvalidPtx;
       }
     }
+    const bool is_ptx = text == image;
+    if (is_ptx && !TheDriver().compiled.insert(text).second) ++TheDriver().known_modules;
     auto state = std::make_unique<ModuleState>();
     state->id = *loaded;
     void* handle = state.get();

@@ -10,6 +10,9 @@ void standin_fail_call(int64_t call, int error, int for_ever);
 int64_t standin_calls();
 // Streams, events, modules, pools, pinned and device memory, references of the context.
 int64_t standin_live_objects();
+// How many modules were PTX that this process had loaded before: a GPU's driver keeps what it compiles, in files, and does
+// not compile the same text again.
+int64_t standin_known_modules();
 // What the last fault of a kernel or copy was.
 const char* standin_last_fault();
 }

@@ -3,6 +3,8 @@
 // fail: what would be launched next may rely on what the failing one did not write.
 #include "vm/run/device_code.h"
 
+#include <sys/random.h>
+
 #include <algorithm>
 #include <map>
 #include <vector>
@@ -121,14 +123,30 @@ Result<LoadedDeviceCode::Chosen> LoadedDeviceCode::ChooseVariant(const Kernel& k
                                                device.id().ToString(), " is ", device.description()});
 }
 
+// The driver keeps the code that it compiles of PTX in files of the user's, which no signature covers, and finds it by the
+// text: with a comment that nobody can know, it compiles anew.
+Status AddRandomComment(std::string& ptx) {
+  uint64_t random[2];
+  if (getrandom(random, sizeof random, 0) != sizeof random)
+    return Status(StatusCode::kFailed, "there are no random numbers");
+  StrAppend(ptx, {"\n// ", random[0], " ", random[1], "\n"});
+  return Status();
+}
+
 Result<DeviceImage*> LoadedDeviceCode::ImageOf(uint8_t device, uint32_t image) {
   OnDevice& on = on_[device];
   if (const auto known = on.refused.find(image); known != on.refused.end()) return known->second;
   Ref<DeviceImage>& loaded = on.images[image];
   if (!loaded) {
     const std::span<const std::byte> bytes = program_.images[image].bytes.bytes;
-    Result<Ref<DeviceImage>> made =
-        devices_.device(device).LoadImage({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
+    std::span<const uint8_t> code(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+    std::string own;
+    if (executable_.has_policy() && program_.images[image].format == ImageFormat::kPtx) {
+      own.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+      INGOT_RETURN_IF_ERROR(AddRandomComment(own));
+      code = {reinterpret_cast<const uint8_t*>(own.data()), own.size()};
+    }
+    Result<Ref<DeviceImage>> made = devices_.device(device).LoadImage(code);
     if (!made.ok()) {
       if (made.status().code() == StatusCode::kUnsupportedFile) on.refused[image] = made.status();
       return std::move(made).status();
