@@ -28,7 +28,8 @@ std::optional<Point> Space::Walk(const std::function<int64_t(const schedule::Cho
     if (!scheduled.ok()) return std::nullopt;
     if (next >= scheduled->choices.size()) break;
     const schedule::Choice& choice = scheduled->choices[next];
-    chosen[choice.name] = decide(choice);
+    const bool is_idle = task_.threads == 1 && choice.name.starts_with("parallel.");
+    chosen[choice.name] = is_idle ? choice.usual : decide(choice);
   }
   Result<Point> point = PointOf(chosen);
   return point.ok() ? std::optional<Point>(*std::move(point)) : std::nullopt;

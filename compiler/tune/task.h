@@ -24,8 +24,9 @@ struct Task {
   std::function<Result<schedule::ScheduledFunction>(const Target& target, const schedule::Chosen& chosen)> apply;
   // Calls that graph functions spell out. A loop counts once, each branch counts.
   int64_t weight = 0;
-  double flops = 0, bytes = 0;   // of a call; of several sizes, the mean
-  bool is_symbolic = false;      // sizes depend on symbols; those without sizes count as kernels::kLikelySize
+  double flops = 0, bytes = 0;  // of a call; of several sizes, the mean
+  bool is_symbolic = false;     // sizes depend on symbols; those without sizes count as kernels::kLikelySize
+  int threads = 0;  // that it is measured with; of one, tasks of parallel loops are not chosen; 0: not known yet
   double predicted_seconds = 0;  // of the default schedule, by kernels/predict_cost
   // By the buffers of the function's parameters: whether no call gives a weight there, so that another kernel has just
   // written what is read. Empty: none is such.

@@ -75,7 +75,11 @@ class TuningRun {
         random_(options.seed) {}
 
   Result<std::vector<TaskResult>> Run(const std::vector<Task>& tasks) {
-    for (const Task& task : tasks) INGOT_RETURN_IF_ERROR(Begin(task));
+    tasks_ = tasks;
+    for (Task& task : tasks_) {
+      task.threads = options_.measure.threads;
+      INGOT_RETURN_IF_ERROR(Begin(task));
+    }
     INGOT_RETURN_IF_ERROR(MeasureDefaults());
     INGOT_RETURN_IF_ERROR(SearchAll());
     for (size_t i = 0; i < searches_.size() && !stop_; ++i) {
@@ -362,7 +366,8 @@ class TuningRun {
   const std::function<void(const TuneProgress&)>& progress_;
   const std::string target_text_;
   std::mt19937_64 random_;
-  std::vector<std::unique_ptr<TaskSearch>> searches_;
+  std::vector<Task> tasks_;
+  std::vector<std::unique_ptr<TaskSearch>> searches_;     // of the tasks
   std::set<const TaskSearch*> ended_;                     // whose spaces give nothing new
   std::map<uint64_t, std::shared_ptr<Running>> running_;  // by the candidate's number
   uint64_t next_id_ = 1;

@@ -211,9 +211,18 @@ void ParallelizeByCost(Schedule& schedule, LoopRV loop, int64_t cost_of_iteratio
 void ParallelizeByLikelyCost(Schedule& schedule, LoopRV loop, int64_t cost_of_iteration) {
   if (schedule.IsVoid(loop)) return;
   const int64_t cost = std::max<int64_t>(cost_of_iteration, 1);
-  const int64_t chunk = (kMinTaskCost + cost - 1) / cost;
+  int64_t chunk = (kMinTaskCost + cost - 1) / cost;
   const auto extent = AsConstInt(schedule.Loop(loop).loop->extent);
   if (extent && (*extent < 2 || cost < kMinParallelCost / *extent || chunk * 2 > *extent)) return;
+  if (extent) {
+    // Smaller and larger tasks; one for all iterations is none.
+    std::vector<int64_t> chunks{*extent};
+    for (const int64_t other : {chunk / 4, chunk / 2, chunk * 2, chunk * 4}) {
+      if (other >= 1 && other * 2 <= *extent) chunks.push_back(other);
+    }
+    chunk = schedule.Choose("parallel.chunk", chunk, std::move(chunks));
+    if (chunk == *extent) return;
+  }
   // A shorter last chunk has a predicate, which the pass partition_loops turns into the extent of the chunk's loop.
   schedule.Parallel(chunk == 1 ? loop : schedule.Split(loop, {kRest, chunk})[0]);
 }

@@ -85,7 +85,40 @@ TEST_CASE("spaces: random points, neighbours and grids are other schedules that 
       CHECK(schedule::testing::Compare(*expected, *got) == "");
     }
   }
-  CHECK(rules_with_choices == std::set<std::string>{"conv", "elementwise", "gemm", "rows", "tile"});
+  CHECK(rules_with_choices == std::set<std::string>{"conv", "elementwise", "gemm", "parallel", "rows", "tile"});
+}
+
+TEST_CASE("spaces: how large the tasks of parallel loops are is chosen where there are several threads") {
+  Task task;
+  task.function = schedule::testing::Dense(ir::Int64(512), ir::Int64(512), ir::Int64(512), true);
+  const auto scheduled = schedule::ApplyDefaultSchedule(task.function, Avx2());
+  REQUIRE(scheduled.ok());
+  const auto chunk = std::ranges::find(scheduled->choices, std::string("parallel.chunk"), &schedule::Choice::name);
+  REQUIRE(chunk != scheduled->choices.end());
+  CHECK(chunk->candidates.size() > 1);
+  for (const int64_t candidate : chunk->candidates) {
+    const auto other = schedule::ApplyDefaultSchedule(task.function, Avx2(), {{"parallel.chunk", candidate}});
+    REQUIRE_MESSAGE(other.ok(), other.status().message());
+    CHECK((other->trace.ToString() == scheduled->trace.ToString()) == (candidate == chunk->usual));
+  }
+  const auto draws_chunks = [&](int threads) {
+    task.threads = threads;
+    const Space space(task, Avx2());
+    std::mt19937_64 random(3);
+    bool is_drawn = false;
+    for (int i = 0; i < 20; ++i) {
+      const std::optional<Point> point = space.Random(random);
+      if (!point) continue;
+      const auto drawn = schedule::ApplyDefaultSchedule(task.function, Avx2(), point->choices);
+      REQUIRE(drawn.ok());
+      for (const schedule::Choice& choice : drawn->choices) {
+        is_drawn |= choice.name.starts_with("parallel.") && choice.value != choice.usual;
+      }
+    }
+    return is_drawn;
+  };
+  CHECK(draws_chunks(2));
+  CHECK_FALSE(draws_chunks(1));
 }
 
 TEST_CASE("spaces: the same seed draws the same points") {
