@@ -171,10 +171,11 @@ std::string GraphHtml(const TuningReport& report) {
             Element("td", Measured(SpreadOf(record->seconds).median * 1e3)) +
             Element("td", record->is_ok() ? GainText(*record) : record->outcome) + "</tr>\n";
   }
-  return html + "</table>\n" +
-         Element("p", report.graph_taken.empty()
-                          ? "The usual choices stay."
-                          : "vm-compile --tuning-db takes " + ChoicesText(report.graph_taken) + ".");
+  html += "</table>\n";
+  if (!report.graph_note.empty()) html += Element("p", "No alternative was compared: " + report.graph_note + ".");
+  return html + Element("p", report.graph_taken.empty()
+                                 ? "The usual choices stay."
+                                 : "vm-compile --tuning-db takes " + ChoicesText(report.graph_taken) + ".");
 }
 
 // Rates over FLOPs per byte, under the nominal limits of RooflineSeconds.

@@ -113,6 +113,8 @@ TEST_CASE_FIXTURE(ReportFixture, "tuning reports: choices of the file, in the ta
                  "[1.250, 1.250]</td>"));
   CHECK(Contains(page, "<td>graph screening</td><td>1</td><td>0.8</td><td>wrong result</td>"));
   CHECK(Contains(page, "vm-compile --tuning-db takes &lt;w&gt;=1, layout=0."));
+  report.graph_note = "the time was used up";
+  CHECK(Contains(ReportPage(report), "<p>No alternative was compared: the time was used up.</p>"));
   report.graph = {};
   report.graph_taken = {};
   report.graph_note = "interrupted";
