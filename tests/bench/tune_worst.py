@@ -14,7 +14,8 @@ class Network:
     def __init__(self, text, folder, tools):
         path, *options = text.split("@")
         self.name = pathlib.Path(path).parent.name if pathlib.Path(path).stem == "model" else pathlib.Path(path).stem
-        self.command = [tools / "vm-tune", path, *options, "--db", folder / f"{self.name}.jsonl", "--progress=never"]
+        self.command = [tools / "vm-tune", path, *options, "--db", folder / f"{self.name}.jsonl", "--progress=never",
+                        "--only=schedules"]
 
     def tune(self, *options):
         command = [str(part) for part in (*self.command, "--json", "-", *options)]
