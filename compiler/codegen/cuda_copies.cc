@@ -1,5 +1,6 @@
 // Tiles in shared memory: how their rows are spread over its banks, and copies to them.
 #include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include <bit>
@@ -321,16 +322,36 @@ void CudaTiles::EmitCopy(const ForNode& loop, bool is_asynchronous) {
   const bool is_whole = !count && other_bounds.empty();
   if (is_certain && is_whole) return copy(condition(), nullptr);
   if (is_certain && is_asynchronous && other_bounds.empty()) return copy(condition(), lanes_there());
+  const bool copies_elements = !is_certain && assumes_other_rows_;
   llvm::Value* fits = b_.getTrue();
-  if (!is_certain) {
+  if (!is_certain && !copies_elements) {
     llvm::Value* rest = b_.CreateAnd(b_.CreatePtrToInt(source, b_.getInt64Ty()), kChunkBytes - 1);
     fits = b_.CreateICmpEQ(rest, b_.getInt64(0));
   }
-  if (!is_whole) {
+  if (!is_whole && !copies_elements) {
     for (const int64_t lane : {int64_t{0}, lanes - 1}) {
       fits = b_.CreateAnd(fits, exprs_.Emit(AtLane(loop, choice->args[0], lane)));
       if (status_.failed()) return;
     }
+  }
+  const auto store_elements = [&](const auto& load_lane) {
+    std::vector<llvm::Value*> loaded;
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      loaded.push_back(load_lane(lane));
+      if (status_.failed()) return;
+    }
+    // When all are there: a vector in parts would go through branches.
+    llvm::Value* elements = llvm::PoisonValue::get(type);
+    for (size_t lane = 0; lane < loaded.size(); ++lane) elements = b_.CreateInsertElement(elements, loaded[lane], lane);
+    b_.CreateAlignedStore(elements, target, alignment);
+  };
+  if (copies_elements) {
+    return store_elements([&](int64_t lane) -> llvm::Value* {
+      llvm::Value* is_there = choice != nullptr ? exprs_.Emit(AtLane(loop, choice->args[0], lane)) : nullptr;
+      if (status_.failed()) return nullptr;
+      llvm::Type* element = numeric_.MemoryType(dtype);
+      return LoadIf(is_there, element, b_.CreateGEP(element, source, Number(lane)));
+    });
   }
   llvm::BasicBlock* whole = function_.NewBlock("whole");
   llvm::BasicBlock* single = function_.NewBlock("single");
@@ -340,16 +361,22 @@ void CudaTiles::EmitCopy(const ForNode& loop, bool is_asynchronous) {
   copy(is_whole ? condition() : nullptr, nullptr);
   b_.CreateBr(done);
   b_.SetInsertPoint(single);
-  std::vector<llvm::Value*> loaded;
-  for (int64_t lane = 0; lane < lanes; ++lane) {
-    loaded.push_back(numeric_.ToMemory(exprs_.Emit(AtLane(loop, store->value, lane)), dtype));
-    if (status_.failed()) return;
-  }
-  llvm::Value* elements = llvm::PoisonValue::get(type);
-  for (size_t lane = 0; lane < loaded.size(); ++lane) elements = b_.CreateInsertElement(elements, loaded[lane], lane);
-  b_.CreateAlignedStore(elements, target, alignment);
+  store_elements([&](int64_t lane) { return numeric_.ToMemory(exprs_.Emit(AtLane(loop, store->value, lane)), dtype); });
   b_.CreateBr(done);
   b_.SetInsertPoint(done);
+}
+
+// The element if the condition holds (null: it does), else 0. A branch would let no other load start before this one ends.
+llvm::Value* CudaTiles::LoadIf(llvm::Value* condition, llvm::Type* type, llvm::Value* place) {
+  const unsigned bits = static_cast<unsigned>(type->getPrimitiveSizeInBits());
+  if (condition == nullptr) return b_.CreateAlignedLoad(type, place, llvm::Align(bits / 8));
+  const std::string suffix = std::to_string(bits);
+  llvm::Type* word = b_.getIntNTy(bits);
+  llvm::InlineAsm* load = llvm::InlineAsm::get(
+      llvm::FunctionType::get(word, {b_.getInt32Ty(), place->getType()}, false),
+      "{ .reg .pred p; setp.ne.u32 p, $1, 0; mov.b" + suffix + " $0, 0; @p ld.global.b" + suffix + " $0, [$2]; }",
+      bits == 16 ? "=&h,r,l" : "=&r,r,l", /*hasSideEffects=*/false);
+  return b_.CreateBitCast(b_.CreateCall(load, {b_.CreateZExt(condition, b_.getInt32Ty()), place}), type);
 }
 
 }  // namespace ingot::codegen

@@ -2,9 +2,11 @@
 #include "compiler/codegen/cuda_kernel_emitter.h"
 
 #include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 #include <llvm/IR/MDBuilder.h>
 
+#include <bit>
 #include <utility>
 
 #include "compiler/codegen/arithmetic.h"
@@ -154,7 +156,13 @@ void CudaKernelEmitter::BindThread(const ir::ForNode& loop) {
                         llvm::MDBuilder(function_.context())
                             .createRange(llvm::APInt(32, 0), llvm::APInt(32, static_cast<uint64_t>(*extent))));
   }
-  exprs_.Bind(loop.var.get(), b.CreateZExt(number, b.getInt64Ty(), loop.var->name));
+  llvm::Value* bound = number;
+  if (const auto extent = ir::AsConstInt(loop.extent); extent && recomputes_of_thread_) {
+    auto* same = llvm::InlineAsm::get(llvm::FunctionType::get(b.getInt32Ty(), {b.getInt32Ty()}, false),
+                                      "mov.b32 $0, $1;", "=r,r", /*hasSideEffects=*/true);
+    bound = b.CreateAnd(b.CreateCall(same, {number}), std::bit_ceil(static_cast<uint32_t>(*extent)) - 1);
+  }
+  exprs_.Bind(loop.var.get(), b.CreateZExt(bound, b.getInt64Ty(), loop.var->name));
   exprs_.SetRange(loop.var, ir::Range{loop.min, loop.extent});
 }
 
@@ -228,8 +236,8 @@ std::optional<Storage> CudaKernelEmitter::Allocate(const ir::Buffer& buffer) {
     llvm::IRBuilderBase& b = function_.instructions();
     int64_t place = 0;
     llvm::Value* memory = DynamicShared(bytes, kSharedAlignment, &place);
-    return Storage{b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), memory, static_cast<uint64_t>(place)), memory_.scopes().Add(buffer->name),
-                   kSharedAlignment};
+    return Storage{b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), memory, static_cast<uint64_t>(place)),
+                   memory_.scopes().Add(buffer->name), kSharedAlignment};
   }
   static_shared_bytes_ += bytes;
   auto* type = llvm::ArrayType::get(Numeric(function_.instructions()).MemoryType(buffer->dtype), count);

@@ -77,6 +77,8 @@ class CudaKernelEmitter final : private TargetStatements, private KernelRuntime 
   int thread_depth_ = 0;                  // of thread-bound loops around what is being emitted
   const ir::ForNode* threads_ = nullptr;  // the loop over threadIdx.x around it
   bool in_pipeline_ = false;
+  // What follows from a thread's number is computed where it is needed, since loops have no registers to keep it.
+  bool recomputes_of_thread_ = false;
   int64_t static_shared_bytes_ = 0, shared_bytes_ = 0;
   // Of a launch with barriers: where the loop over the block's threads that is being emitted ends (null: outside of
   // one), the barriers so far with the branches on what they found, and whether a thread may fail between them.

@@ -159,6 +159,7 @@ void CudaKernelEmitter::EmitPipeline(const ForNode& loop, int64_t stages) {
   if (status_.failed()) return;
   exprs_.SetRange(loop.var, Range{loop.min, loop.extent});
   in_pipeline_ = true;
+  bool loads_any_rows = false;  // of which none is certain to be aligned
   // Emits what is done if there is an iteration k.
   const auto if_any = [&](llvm::Value* k, const auto& emit) {
     llvm::BasicBlock* some = function_.NewBlock("some");
@@ -169,10 +170,34 @@ void CudaKernelEmitter::EmitPipeline(const ForNode& loop, int64_t stages) {
     b.CreateBr(next);
     b.SetInsertPoint(next);
   };
+  // In the loop for any rows those of another factor than the one with other rows may be whole.
+  const auto copy_part = [&](const Stmt& part) {
+    const std::optional<PrimExpr> condition = loads_any_rows ? tiles_.WholeRows({part}) : std::nullopt;
+    if (!condition) return stmts_.Emit(part);
+    llvm::Value* is_whole = exprs_.Emit(*condition);
+    if (status_.failed()) return;
+    llvm::BasicBlock* whole = function_.NewBlock("whole_part");
+    llvm::BasicBlock* others = function_.NewBlock("any_part");
+    llvm::BasicBlock* both = function_.NewBlock("part");
+    b.CreateCondBr(is_whole, whole, others);
+    b.SetInsertPoint(whole);
+    tiles_.AssumeWholeRows(true);
+    stmts_.Emit(part);
+    tiles_.AssumeWholeRows(false);
+    b.CreateBr(both);
+    b.SetInsertPoint(others);
+    tiles_.AssumeOtherRows(true);
+    recomputes_of_thread_ = true;
+    stmts_.Emit(part);
+    recomputes_of_thread_ = false;
+    tiles_.AssumeOtherRows(false);
+    b.CreateBr(both);
+    b.SetInsertPoint(both);
+  };
   const auto copy = [&](llvm::Value* k, llvm::Value* stage) {
     if_any(k, [&] {
       bind(k, stage);
-      for (const Stmt& part : iteration->copies) stmts_.Emit(part);
+      for (const Stmt& part : iteration->copies) copy_part(part);
     });
     call(llvm::Intrinsic::nvvm_cp_async_commit_group, {});
   };
@@ -254,6 +279,7 @@ void CudaKernelEmitter::EmitPipeline(const ForNode& loop, int64_t stages) {
     tiles_.AssumeWholeRows(false);
     b.CreateBr(both);
     b.SetInsertPoint(others);
+    loads_any_rows = true;
     emit_loop(false);
     b.CreateBr(both);
     b.SetInsertPoint(both);

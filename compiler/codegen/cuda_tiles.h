@@ -76,12 +76,14 @@ class CudaTiles {
   // A loop of kChunkCopy:  S[s + i] = G[g + i]  or  if_then_else(condition, G[g + i], 0)
   // for 16 bytes. Asynchronous: it becomes cp.async where the source is certain to be aligned, of the elements that are
   // there. Else it is found out when it runs whether it is aligned and all is copied or nothing; if not, elements are
-  // loaded one by one.
+  // loaded one by one: all of them are on their way at once, as no branch depends on one.
   void EmitCopy(const ir::ForNode& loop, bool is_asynchronous);
   // What must hold for all copies to be aligned that are not certain to be: symbolic rows have whole chunks. Nothing: all
   // are aligned, or some cannot be. While it is assumed, copies are emitted for that case.
   std::optional<ir::PrimExpr> WholeRows(const std::vector<ir::Stmt>& copies);
+  // If they are not, it is no more found out where.
   void AssumeWholeRows(bool assumes) { assumes_whole_rows_ = assumes; }
+  void AssumeOtherRows(bool assumes) { assumes_other_rows_ = assumes; }
 
  private:
   // An access of a tile as a number of elements: first + the sum of the nest's variables times steps.
@@ -113,6 +115,7 @@ class CudaTiles {
   std::optional<ChunkCopy> MatchCopy(const ir::ForNode& loop);  // nothing after a failure
   ir::PrimExpr AtLane(const ir::ForNode& loop, const ir::PrimExpr& expr, int64_t lane);
   std::vector<ir::PrimExpr> AtFirstLane(const ir::ForNode& loop, const std::vector<ir::PrimExpr>& indices);
+  llvm::Value* LoadIf(llvm::Value* condition, llvm::Type* type, llvm::Value* place);
   bool IsAligned(const ir::Buffer& buffer, const std::vector<ir::PrimExpr>& indices, int64_t lanes);
   bool IsMultiple(const ir::Buffer& buffer, const ir::PrimExpr& value, int64_t lanes);
   llvm::Value* Pointer(const ir::Buffer& buffer, const std::vector<ir::PrimExpr>& indices);
@@ -125,7 +128,7 @@ class CudaTiles {
   llvm::IRBuilderBase& b_;
   Numeric numeric_;
   std::map<const ir::PrimVarNode*, Spread> spreads_;  // of tiles
-  bool assumes_whole_rows_ = false;
+  bool assumes_whole_rows_ = false, assumes_other_rows_ = false;
 };
 
 }  // namespace ingot::codegen

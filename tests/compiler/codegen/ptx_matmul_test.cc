@@ -235,8 +235,8 @@ constexpr int kIdleWaits = 1, kIdleBarriers = 1;
 TEST_CASE("mistakes in the kernel of a matrix product by matrix instructions show") {
   Product p = Plain(1, 1, 1);
   p.dtype = kF16;
-  // Rows of whole chunks and others, which have loops of their own.
-  const Judged judged = Judge(p, {{70, 72, 232}, {65, 96, 160}, {33, 63, 7}, {66, 70, 231}},
+  // Rows of whole chunks and others, which have loops of their own; in the last one the rows of one factor are whole.
+  const Judged judged = Judge(p, {{70, 72, 232}, {65, 96, 160}, {33, 63, 7}, {66, 72, 231}},
                               {{"cuda_mma.rows", 64}, {"cuda_mma.columns", 64}});
   Mistakes barriers, waits, groups, turns, fragments;
   ForLines(judged.image.ptx, [&](size_t start, const std::string& line) {
