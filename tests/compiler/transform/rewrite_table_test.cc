@@ -681,7 +681,7 @@ TEST_CASE("permissions are checked by name, and the log tells what was applied")
   CHECK(CheckPermissions({.fast_math = {"all", "reassociate"}}).ok());
   CHECK(CheckPermissions({.fast_math = {"reasociate"}}).message() ==
         "there is no group of rewrites \"reasociate\"; did you mean \"reassociate\"? (groups: all, signed_zeros, "
-        "reassociate, special_values, overflow)");
+        "reassociate, special_values, overflow, tf32)");
   CHECK(CheckPermissions({.strict_math = true, .fast_math = {"all"}}).message() ==
         "strict math and fast math exclude each other");
   RewriteLog log;
