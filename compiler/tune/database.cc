@@ -101,7 +101,7 @@ void Database::Add(Record record) {
   const Record* added = &records_.emplace_back(std::move(record));
   if (!added->is_faster()) return;
   if (added->kind == Record::Kind::kGraph) {
-    graphs_.push_back({added, added->ratio().median});
+    KeepFaster(graphs_, {added->model, added->target, added->graph, added->result}, added);
   } else if (added->kind == Record::Kind::kModel) {
     KeepFaster(best_of_models_, {added->model, added->target}, added);
   } else {
@@ -119,11 +119,8 @@ const Record* Database::BestOfModel(const std::string& model, const std::string&
 
 const Record* Database::FasterGraph(const std::string& model, const schedule::Chosen& graph, const std::string& result,
                                     const std::string& target) const {
-  const auto found = std::ranges::find_if(graphs_, [&](const Fastest& each) {
-    const Record& record = *each.record;
-    return record.model == model && record.target == target && record.graph == graph && record.result == result;
-  });
-  return found == graphs_.end() ? nullptr : found->record;
+  const auto found = graphs_.find({model, target, graph, result});
+  return found == graphs_.end() ? nullptr : found->second.record;
 }
 
 const Record* Database::BestGraph(const std::string& model, const std::vector<std::string>& targets) const {
@@ -136,14 +133,12 @@ const Record* Database::BestGraph(const std::string& model, const std::vector<st
   const auto usual = [&](double product, const std::string& target) { return product * ratio_of(model, target); };
   double least = std::accumulate(targets.begin(), targets.end(), 1.0, usual);
   const Record* best = nullptr;
-  for (const Fastest& first : graphs_) {
+  for (const auto& [key, first] : graphs_) {
     if (first.record->model != model || first.record->target != targets[0]) continue;
     double product = 1;
     for (const std::string& target : targets) {
-      const auto same = std::ranges::find_if(graphs_, [&](const Fastest& each) {
-        return each.record == FasterGraph(model, first.record->graph, first.record->result, target);
-      });
-      product *= same == graphs_.end() ? INFINITY : same->median * ratio_of(first.record->result, target);
+      const auto same = graphs_.find({model, target, first.record->graph, first.record->result});
+      product *= same == graphs_.end() ? INFINITY : same->second.median * ratio_of(first.record->result, target);
     }
     if (product >= least) continue;
     least = product;
@@ -176,7 +171,7 @@ Result<schedule::Chosen> Database::ChosenFor(const ir::PrimFunc& function, const
 Database Database::Pruned() const {
   std::set<const Record*> kept;
   for (const auto& [key, best] : best_) kept.insert(best.record);
-  for (const Fastest& graph : graphs_) kept.insert(graph.record);
+  for (const auto& [key, graph] : graphs_) kept.insert(graph.record);
   for (const auto& [key, best] : best_of_models_) {
     const Record* record = best.record;
     kept.insert(record);

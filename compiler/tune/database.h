@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "compiler/ir/expr.h"
@@ -117,7 +118,8 @@ class Database {
 
   std::deque<Record> records_;
   std::map<Key, Fastest> best_, best_of_models_;
-  std::vector<Fastest> graphs_;  // of graph passes, that are certainly faster
+  // Of graph passes: by model, target, choices, and the module that they give.
+  std::map<std::tuple<std::string, std::string, schedule::Chosen, std::string>, Fastest> graphs_;
   std::string torn_line_;
   uint64_t whole_bytes_ = 0;  // of the file, up to the end of its last whole line
 };
