@@ -10,8 +10,10 @@
 // copies, frees, other streams, and whoever waits.
 #include "runtime/cuda_device.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -55,6 +57,34 @@ std::string PtxVersionOf(std::string_view text) {
   return StrCat({"PTX ", text.substr(0, text.find_first_not_of("0123456789."))});
 }
 
+// How many arguments of 8 bytes each kernel of a module's text takes; -1 - k if its argument k is no such. Machine code
+// has no text, and says nothing here: the driver's answer to a question beyond the last argument is an error of a call.
+using NumArguments = std::map<std::string, int64_t, std::less<>>;
+NumArguments ArgumentsOf(std::string_view text) {
+  constexpr std::string_view kEntry = ".entry", kSpace = " \t\r\n";
+  NumArguments found;
+  for (size_t at = text.find(kEntry); at != std::string_view::npos; at = text.find(kEntry, at)) {
+    const size_t name = text.find_first_not_of(kSpace, at += kEntry.size());
+    const size_t end = text.find_first_of(" \t\r\n({", name), open = text.find_first_not_of(kSpace, end);
+    if (name == std::string_view::npos || open == std::string_view::npos) break;
+    const size_t close = text[open] == '(' ? text.find(')', open) : open;
+    std::string_view list = text.substr(open, close - open);
+    int64_t count = 0;
+    while (!list.empty() && count >= 0) {
+      const std::string_view own = list.substr(0, list.find(','));
+      list.remove_prefix(std::min(list.size(), own.size() + 1));
+      if (own.find(".param") == std::string_view::npos) continue;
+      constexpr std::string_view kWords[] = {".u64", ".s64", ".b64", ".f64"};
+      const bool is_word = own.find('[') == std::string_view::npos && std::ranges::any_of(kWords, [&](auto word) {
+                             return own.find(word) != std::string_view::npos;
+                           });
+      count = is_word ? count + 1 : -1 - count;
+    }
+    found.emplace(text.substr(name, end - name), count);
+  }
+  return found;
+}
+
 class CudaDevice final : public Device {
  public:
   CudaDevice(int32_t index, const CudaOptions& options, Ref<CudaDriver> driver)
@@ -87,8 +117,8 @@ class CudaDevice final : public Device {
   Status Check(CudaResult result, const char* call);
   // The failure of a device whose context is lost; ok before.
   Status Usable();
-  // A launch has the arguments that the code takes, where the driver tells.
-  Status AddKernel(CudaFunction kernel, std::string_view name);
+  // num_arguments: those that the code takes, and a launch has to have; -1: unknown.
+  void AddKernel(CudaFunction kernel, std::string_view name, int64_t num_arguments);
   // Kernels go: what waits is launched first, and no graph of theirs is kept.
   void RemoveKernels(const CurrentContext& current, std::span<const CudaFunction> kernels);
 
@@ -145,7 +175,7 @@ class CudaDevice final : public Device {
   struct Kernel {
     std::string name;
     int64_t allowed_shared = 0;  // bytes beside those of its own variables
-    int64_t num_arguments = -1;  // of 8 bytes each, that the code takes; unknown to drivers before CUDA 12.4
+    int64_t num_arguments = -1;  // of 8 bytes each, that the code takes; -1: unknown
   };
   std::map<CudaFunction, Kernel> kernels_;
   Status failure_;  // of a flush that nobody was told of
@@ -162,7 +192,8 @@ class CudaDevice final : public Device {
 // The code of one module, and the kernels that were asked for.
 class CudaImage final : public DeviceImage {
  public:
-  CudaImage(CudaDevice& device, CudaModule module) : device_(device), module_(module) {}
+  CudaImage(CudaDevice& device, CudaModule module, NumArguments num_arguments)
+      : device_(device), module_(module), num_arguments_(std::move(num_arguments)) {}
   ~CudaImage() override {
     const CurrentContext current(device_.driver(), device_.context());
     device_.RemoveKernels(current, kernels_);
@@ -178,7 +209,12 @@ class CudaImage final : public DeviceImage {
       return Status(StatusCode::kNotFound, {device_.id().ToString(), ": the image has no kernel \"", name, "\""});
     }
     INGOT_RETURN_IF_ERROR(device_.Check(result, "cuModuleGetFunction"));
-    INGOT_RETURN_IF_ERROR(device_.AddKernel(function, name));
+    const auto known = num_arguments_.find(name);
+    if (known != num_arguments_.end() && known->second < 0) {
+      return Status(StatusCode::kUnsupportedFile, {device_.id().ToString(), ": argument ", -1 - known->second, " of \"",
+                                                   name, "\" is no number of 8 bytes"});
+    }
+    device_.AddKernel(function, name, known == num_arguments_.end() ? -1 : known->second);
     kernels_.push_back(function);
     return static_cast<void*>(function);
   }
@@ -186,6 +222,7 @@ class CudaImage final : public DeviceImage {
  private:
   CudaDevice& device_;
   CudaModule module_;
+  NumArguments num_arguments_;
   std::vector<CudaFunction> kernels_;
 };
 
@@ -459,7 +496,7 @@ Result<Ref<DeviceImage>> CudaDevice::LoadImage(std::span<const uint8_t> image) {
                   {"cuda:", index_, ": cuModuleLoadDataEx: ", driver_->Explain(result), log[0] != '\0' ? ": " : "",
                    static_cast<const char*>(log)});
   }
-  auto* loaded = new (std::nothrow) CudaImage(*this, module);
+  auto* loaded = new (std::nothrow) CudaImage(*this, module, ArgumentsOf(bytes));
   if (loaded == nullptr) {
     static_cast<void>(driver_->ModuleUnload(module));
     return Status::OutOfMemory();
@@ -518,23 +555,9 @@ Status CudaDevice::Named(CudaFunction kernel, Status status) const {
   return std::move(status).WithContext({"kernel \"", name->second.name, "\""});
 }
 
-Status CudaDevice::AddKernel(CudaFunction kernel, std::string_view name) {
-  Kernel added{std::string(name)};
-  for (bool is_last = driver_->FuncGetParamInfo == nullptr; !is_last;) {
-    size_t offset = 0, size = 0;
-    const auto index = static_cast<size_t>(added.num_arguments + 1);
-    const CudaResult result = driver_->FuncGetParamInfo(kernel, index, &offset, &size);
-    is_last = result == kCudaInvalidValue;
-    if (!is_last) INGOT_RETURN_IF_ERROR(Check(result, "cuFuncGetParamInfo"));
-    if (!is_last && size != sizeof(int64_t)) {
-      return Status(StatusCode::kUnsupportedFile, {"cuda:", index_, ": argument ", static_cast<int64_t>(index),
-                                                   " of \"", name, "\" has ", static_cast<int64_t>(size), " bytes"});
-    }
-    ++added.num_arguments;
-  }
+void CudaDevice::AddKernel(CudaFunction kernel, std::string_view name, int64_t num_arguments) {
   std::lock_guard lock(launch_mutex_);
-  kernels_[kernel] = std::move(added);
-  return Status();
+  kernels_[kernel] = {std::string(name), 0, num_arguments};
 }
 
 void CudaDevice::RemoveKernels(const CurrentContext& current, std::span<const CudaFunction> kernels) {

@@ -3,7 +3,7 @@ on the loopback address of a network namespace, with two runners, one of which i
 
 usage: tune_runners.py BIN_DIR MEASURE_FILES    What a test lacks (qemu-user and a worker for aarch64 from the preset
 `aarch64`, which INGOT_AARCH64_BUILD=DIR may name; openssh-server, openssh-client and root) is a SKIP."""
-import os, pathlib, platform, shutil, signal, subprocess, sys, tempfile, time, unittest
+import json, os, pathlib, platform, shutil, signal, subprocess, sys, tempfile, time, unittest
 
 from tools import Tools
 
@@ -121,6 +121,31 @@ class TuneRunners(unittest.TestCase):
             return None
         self.fail(said)
 
+    def tune(self, worker, enter, runner):
+        """vm-tune with two such runners, one of which is killed as soon as there are records: all trials are made."""
+        records, trials = self.dir / "records.jsonl", 24
+        command = [BIN / "vm-tune", DATA / "digits.onnx", "--dim", "batch=1", "--worker", worker, "--runner", runner, "--runner", runner,
+                   "--db", records, "--trials", trials, "--repeats", 2, "--repeat-time", "100us", "--only", "schedules",
+                   "--progress", "never", "--json", "-"]
+        tune = subprocess.Popen([*enter, *map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: (tune.kill(), tune.wait()))
+        lines = lambda: records.read_text().splitlines() if records.exists() else []
+        end = time.time() + 60
+        while len(lines()) < 3 and tune.poll() is None and time.time() < end:
+            time.sleep(0.02)
+        self.assertIsNone(tune.poll(), "" if tune.poll() is None else tune.communicate()[1])
+        runners = children(tune.pid)
+        self.assertEqual(len(runners), 2, (runners, lines()))
+        os.killpg(runners[0], signal.SIGKILL)
+        _, errors = tune.communicate(timeout=180)
+        self.assertEqual(tune.returncode, 0, errors)
+        self.assertIn("runner", errors)  # it says that one is lost
+        measured = [row for row in map(json.loads, lines()) if row["kind"] == "trial"]
+        self.assertEqual({row["outcome"] for row in measured}, {"ok"})
+        tried = [json.dumps([row["task"], row["choices"]], sort_keys=True) for row in measured]
+        self.assertEqual(len(tried), len(set(tried)), "a trial was made twice")
+        self.assertGreater(len(tried), trials)  # and the default schedules
+
     def test_ssh_with_a_runner_that_is_killed(self):
         if os.geteuid() != 0 or not SSHD or not shutil.which("ssh") or not shutil.which("nsenter"):
             print("SKIP: an sshd of its own needs root, openssh-server and openssh-client")
@@ -147,6 +172,7 @@ class TuneRunners(unittest.TestCase):
         self.assertEqual(sorted(int(line[0]) for line in lines), list(range(count)))  # none lost, none doubled
         self.assertEqual({line[2] for line in lines}, {"ok"}, lines)
         self.assertEqual(sum(runner[3] != "" for runner in (first, second)), 1, (first, second))
+        self.tune(worker, enter, f"{ssh} {{program}}")
         # Nothing stays behind: no file, and soon no worker.
         self.assertEqual(list(remote_tmp.iterdir()), [])
         end = time.time() + 10

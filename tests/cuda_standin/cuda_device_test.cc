@@ -303,7 +303,7 @@ TEST_CASE("cuda: a launch with fewer arguments than the code takes is refused by
   const std::string last = ".param .s64 first";
   with_narrow_one.insert(with_narrow_one.find(last) + last.size(), ", .param .u32 more");
   const Ref<DeviceImage> other = device->LoadImage(Bytes(with_narrow_one.c_str())).value();
-  CHECK(other->FindKernel("add").status().message() == "cuda:0: argument 5 of \"add\" has 4 bytes");
+  CHECK(other->FindKernel("add").status().message() == "cuda: argument 5 of \"add\" is no number of 8 bytes");
 }
 
 TEST_CASE("cuda: the bound of memory holds") {

@@ -119,21 +119,6 @@ INGOT_ENTRY cuFuncGetAttribute(int* value, int attribute, CudaFunction function)
     }
   });
 }
-INGOT_ENTRY cuFuncGetParamInfo(CudaFunction function, size_t index, size_t* offset, size_t* size_bytes) {
-  return Enter([&](Gpu& d) -> CudaResult {
-    const FunctionState* state = AsFunction(d, function);
-    if (state == nullptr) return kInvalidHandle;
-    const std::vector<int64_t>& sizes = state->facts.param_sizes;
-    if (index >= sizes.size()) return kCudaInvalidValue;
-    size_t at = 0;
-    for (size_t k = 0; k <= index; ++k) {
-      const auto size = static_cast<size_t>(sizes[k]);
-      *offset = at = (at + size - 1) / size * size;  // each is aligned to its size
-      at += * size_bytes = size;
-    }
-    return kCudaSuccess;
-  });
-}
 INGOT_ENTRY cuFuncSetAttribute(CudaFunction function, int attribute, int value) {
   return Enter([&](Gpu& d) -> CudaResult {
     FunctionState* state = AsFunction(d, function);
