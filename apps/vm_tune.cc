@@ -197,6 +197,10 @@ class Tuning {
       INGOT_ASSIGN_OR_RETURN(result,
                              driver::TuneModel(model_, tasks_, compile_, tuning, *pool, database, interrupted, show));
     }
+    const size_t num_commands = std::max<size_t>(options_.runners.size(), 1);
+    for (int32_t i = 0; i < static_cast<int32_t>(num_commands); ++i) {
+      if (!pool->loss(i).empty()) tool_.Note("the runner \"" + pool->command(i) + "\" is lost: " + pool->loss(i));
+    }
     INGOT_RETURN_IF_ERROR(ReportResults(path, result, graph));
     return interrupted ? int{kExitInterrupted} : int{kExitOk};
   }
