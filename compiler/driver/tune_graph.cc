@@ -60,12 +60,22 @@ class GraphTuner {
     if (IsOver()) {
       result_.note = stop_ ? "interrupted" : "the time was used up";
     } else if (leader == nullptr) {
-      result_.note = result_.choices.empty() ? "there is nothing to choose" : "no other choice was faster";
+      result_.note = WhyNone();
     } else {
       INGOT_ASSIGN_OR_RETURN(std::optional<Tried> compared, Measured(tune::Record::Kind::kGraph, leader->chosen));
       if (compared) result_.compared = *std::move(compared);
     }
     return Status();
+  }
+
+  // Why no choice is compared. What does not run on one CPU of the target is not known to be faster on each of them.
+  std::string WhyNone() const {
+    if (result_.choices.empty()) return "there is nothing to choose";
+    for (const Tried& tried : result_.screened) {
+      const tune::Record& last = *tried.records.back();
+      if (!last.is_ok()) return "not measured on every CPU of the target: " + last.outcome + ": " + last.error;
+    }
+    return "no other choice was faster";
   }
 
   Status ScreenAlone() {

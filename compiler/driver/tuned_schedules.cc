@@ -1,6 +1,7 @@
 // Looks sets up by model and target, and schedules in them by task.
 #include "compiler/driver/tuned_schedules.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 
@@ -10,8 +11,14 @@
 
 namespace ingot::driver {
 
+namespace {
+
+constexpr const char* kKeepsApart = "share_depths";  // the pass without which kernels stay apart
+
+}  // namespace
+
 CompileOptions WithKernelsApart(CompileOptions options) {
-  options.pass_options.disabled_passes.emplace_back("share_depths");
+  options.pass_options.disabled_passes.emplace_back(kKeepsApart);
   return options;
 }
 
@@ -29,9 +36,21 @@ Status TunedSchedules::Open(const CompileOptions& options, const CompileObserver
   return Status();
 }
 
+namespace {
+
+// Whether graph passes run as where choices were measured: with others, the same choices may give another module.
+bool HasUsualPasses(const CompileOptions& options) {
+  const transform::PassOptions& own = options.pass_options;
+  const auto is_left_out = [](const std::string& pass) { return pass != kKeepsApart; };
+  return !options.passes && std::ranges::none_of(own.disabled_passes, is_left_out) && own.schedule_rules.empty() &&
+         !own.rewrites.strict_math && own.rewrites.fast_math.empty();
+}
+
+}  // namespace
+
 Result<schedule::Chosen> TunedSchedules::ChooseGraph(const ir::IRModule& module, const CompileOptions& options) {
   const schedule::Chosen& given = options.pass_options.graph_choices;
-  if (!database_ || !given.empty() || !database_->has_graphs()) return given;
+  if (!database_ || !given.empty() || !database_->has_graphs() || !HasUsualPasses(options)) return given;
   INGOT_ASSIGN_OR_RETURN(const ir::IRModule usual, OptimizeModule(module, options, {}));
   usual_model_ = tune::ModelKey(usual, options.opt_level);
   std::vector<std::string> targets;

@@ -346,7 +346,7 @@ class Module:
         self.assertEqual([line.split()[0] for line in best], ["graph"] * 2)
 
         # Of another model, level or CPU, or of another build's passes: not taken, or refused.
-        for args in (["-O1"], ["--target", "cpu:x86-64-v3"]):
+        for args in (["-O1"], ["--target", "cpu:x86-64-v3"], ["--strict-math"], ["--disable-pass", "convert_layout"]):
             self.assertNotIn("tuned choices", self.compile("other", "--tuning-db", self.db, *args)[1])
         self.write([{**plain, "result": "1-0000000000000000"}])
         self.assertIn("give another module than was measured", self.compile("x", "--tuning-db", self.db, code=3)[1])
