@@ -319,15 +319,15 @@ class Module:
         self.run_tool(*command)
         self.assertEqual(len(records(self.db)), len(lines))
 
-        # As if two of them had been compared and found faster: the faster one is taken, and said.
+        # As if two of them had been compared and found faster, more than any is: the faster one is taken, and said.
         self.write(alone)  # what was only screened is not taken
         default, _ = self.compile("default", "--tuning-db", self.db)
-        plain = with_times({**next(line for line in alone if "layout" in line["graph"]), "kind": "graph"}, 0.8)
-        other = with_times({**next(line for line in alone if "layout" not in line["graph"]), "kind": "graph"}, 0.9)
+        plain = with_times({**next(line for line in alone if "layout" in line["graph"]), "kind": "graph"}, 0.1)
+        other = with_times({**next(line for line in alone if "layout" not in line["graph"]), "kind": "graph"}, 0.2)
         self.write(alone + [other, plain])
         taken, note = self.compile("plain", "--tuning-db", self.db)
         name, value = next(iter(plain["graph"].items()))
-        self.assertIn(f"tuned choices for native: {name}={value}; the model took 0.800 [0.800, 0.800]", note)
+        self.assertIn(f"tuned choices for native: {name}={value}; the model took 0.100 [0.100, 0.100]", note)
         self.assertNotEqual(taken, default)
         self.assertEqual(self.compile("again", "--tuning-db", self.db, "--threads", 1)[0], taken)
         for name in "default", "plain":
@@ -343,7 +343,8 @@ class Module:
             self.run_tool("vm-tune", *MODEL, "--list-tasks", "--json", "-").stdout)["tasks"]}
         self.assertNotEqual(chosen, usual)  # the kernels that are tuned are those of the choices
         best = self.run_tool("vm-tune", "db", "best", self.db).stdout.splitlines()
-        self.assertEqual([line.split()[0] for line in best], ["graph"] * 2)
+        self.assertEqual({line.split()[0] for line in best}, {"graph"})
+        self.assertGreaterEqual(len(best), 2)  # and what that run found, if anything
 
         # Of another model, level or CPU, or of another build's passes: not taken, or refused.
         for args in (["-O1"], ["--target", "cpu:x86-64-v3"], ["--strict-math"], ["--disable-pass", "convert_layout"]):

@@ -67,9 +67,9 @@ class Executable {
   }
   // An exported function; the error suggests a name and lists what there is.
   Result<const Function*> Find(std::string_view name) const;
-#ifdef INGOT_CUDA
   // Whether a policy holds, which asks that no code runs that the file's signature does not cover.
   bool has_policy() const { return is_copied_; }
+#ifdef INGOT_CUDA
   // The file's second program, whose kernels are for GPUs (vm/program/device_program.h); null: there is none. It is
   // opened by the first call, with the options of the file, so that a file costs those who use the CPU nothing more, and
   // damage there does not harm them. May be called by several threads.
