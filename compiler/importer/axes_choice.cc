@@ -171,7 +171,8 @@ Result<std::vector<Expr>> AxesChoice::Import(const OnnxOpRow& row, const NodeImp
   if (!count || *count > 0) {
     INGOT_ASSIGN_OR_RETURN(code, ReadCode(builder_, node, takes, own, rank));
   }
-  // What no axes of this order can be, such as the squeezed axis of length 3, is no way: it is refused at run time.
+  // A way that the node cannot take, such as one that squeezes an axis of length 3, is left out; a call with these axes
+  // is refused when it runs.
   std::vector<Way> possible;
   std::vector<ImportedBranch> branches;
   Status impossible;

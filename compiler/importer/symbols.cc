@@ -32,25 +32,6 @@ bool Take(std::string_view& text, std::string_view token) {
 
 }  // namespace
 
-int CountNodes(const PrimExpr& expr, int limit) {
-  if (limit <= 0) return 1;
-  int count = 1;
-  const auto add = [&](const PrimExpr& part) { count += CountNodes(part, limit - count); };
-  if (const auto* binary = ir::As<ir::BinaryNode>(expr)) {
-    add(binary->a);
-    add(binary->b);
-  } else if (const auto* select = ir::As<ir::SelectNode>(expr)) {
-    add(select->condition);
-    add(select->true_value);
-    add(select->false_value);
-  } else if (const auto* negated = ir::As<ir::NotNode>(expr)) {
-    add(negated->a);
-  } else if (const auto* cast = ir::As<ir::CastNode>(expr)) {
-    add(cast->value);
-  }
-  return count;
-}
-
 std::string Identifier(std::string_view name) {
   std::string out;
   for (char c : name) out += IsWord(c) ? c : '_';

@@ -17,6 +17,7 @@
 #include "compiler/importer/onnx_model.h"
 #include "compiler/importer/onnx_ops.h"
 #include "compiler/ir/attrs.h"
+#include "compiler/ir/count_nodes.h"
 #include "compiler/ir/prim_expr.h"
 #include "runtime/status.h"
 
@@ -25,8 +26,6 @@ namespace ingot::importer {
 // Returns a name that the text form can write as it is.
 std::string Identifier(std::string_view name);
 
-// Counts the nodes of an expression, up to a limit.
-int CountNodes(const ir::PrimExpr& expr, int limit);
 
 // Names that are each given out once.
 class FreeNames {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <utility>
 
+#include "compiler/ir/count_nodes.h"
 #include "compiler/op/place_heap.h"
 #include "compiler/op/statements.h"
 #include "compiler/target/cuda.h"
@@ -127,24 +128,13 @@ class RankSort {
   // Each has two passes, runs of 32 * 4^round and of twice as many, and none is needed once a run is the whole row. A file's
   // formula has few steps: where the length is one itself, some rounds are there at once.
   PrimExpr Rounds() const {
-    const int64_t nodes = NumNodes(n_), at_once = nodes == 1 ? 1 : nodes <= kFewNodes ? 4 : kMostRounds;
+    const int64_t nodes = ir::CountNodes(n_), at_once = nodes == 1 ? 1 : nodes <= kFewNodes ? 4 : kMostRounds;
     PrimExpr rounds = Int64(0);
     for (int64_t round = 0; round < kMostRounds; round += at_once) {
       const PrimExpr is_needed = ir::Cast(DataType::Int(64), Int64(kRun << (2 * round)) < n_);
       rounds = rounds + is_needed * std::min(at_once, kMostRounds - round);
     }
     return SimplifyDim(rounds);
-  }
-  static int64_t NumNodes(const PrimExpr& expr) {
-    struct Counter : ir::PrimVisitor {
-      int64_t count = 0;
-      void VisitPrim(const PrimExpr& e) override {
-        ++count;
-        PrimVisitor::VisitPrim(e);
-      }
-    } counter;
-    counter.VisitPrim(expr);
-    return counter.count;
   }
 
   Stmt Rank() const {

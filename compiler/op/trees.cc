@@ -89,19 +89,18 @@ struct TreeFacts {
   bool nan_goes_on = false;  // NaN leads where every x > threshold does
 };
 TreeFacts FactsOfTrees(const ir::Call& call) {
-  const auto numbers = [&](size_t i) -> std::optional<std::span<const int32_t>> {
+  const auto numbers = [&](size_t i) -> std::optional<std::vector<int64_t>> {
     const auto* constant = ir::As<ir::ConstantNode>(call->args[i]);
     if (constant == nullptr || constant->data->dtype() != DataType::Int(32)) return std::nullopt;
-    const std::span<const std::byte> bytes = constant->data->bytes();
-    return std::span(reinterpret_cast<const int32_t*>(bytes.data()), bytes.size() / sizeof(int32_t));
+    return UnpackReference(constant->data->dtype(), constant->data->dims(), constant->data->bytes()).ints;
   };
   const auto features = numbers(kTreeFeatures), children = numbers(kTreeChildren), roots = numbers(kTreeRoots);
   const auto columns = ir::AsConstInt((*ir::As<ir::TensorTypeNode>(call->args[kTreeData]->type)->dims)[1]);
   TreeFacts facts;
   if (!features || !children || !roots) return facts;
-  const auto is_node = [&](int32_t child) { return child >= 0 && child < static_cast<int64_t>(features->size()); };
+  const auto is_node = [&](int64_t child) { return child >= 0 && child < std::ssize(*features); };
   facts.has_columns =
-      columns && std::ranges::all_of(*features, [&](int32_t column) { return column >= 0 && column < *columns; });
+      columns && std::ranges::all_of(*features, [&](int64_t column) { return column >= 0 && column < *columns; });
   facts.has_nodes = std::ranges::all_of(*children, is_node) && std::ranges::all_of(*roots, is_node);
   facts.nan_goes_on = facts.stays = true;
   const int64_t inner = call->attrs.GetInt("inner");

@@ -52,6 +52,28 @@ BlockRealize WithBuffer(const BlockSite& site, const Buffer& old, const Buffer& 
   return Make<BlockRealizeNode>(std::move(realize));
 }
 
+// Whether a store to the buffer depends on a condition, so that elements may keep what they had.
+bool StoresUnderCondition(const BlockNode& block, const Buffer& buffer) {
+  struct Finder : StmtVisitor {
+    using StmtVisitor::Visit;
+    void Visit(const IfStmtNode& node) override {
+      ++depth;
+      StmtVisitor::Visit(node);
+      --depth;
+    }
+    void Visit(const BufferStoreNode& store) override {
+      found = found || (depth > 0 && store.buffer.same_as(buffer));
+      StmtVisitor::Visit(store);
+    }
+    explicit Finder(const Buffer& buffer) : buffer(buffer) {}
+    const Buffer& buffer;
+    int depth = 0;
+    bool found = false;
+  } finder(buffer);
+  finder.VisitStmt(block.body);
+  return finder.found;
+}
+
 }  // namespace
 
 Stmt OutermostStatement(const BlockSite& site) {
@@ -126,7 +148,7 @@ Result<BlockName> CacheWrite(ScheduleState& state, const BlockName& name, int64_
     return Refuse("cache_write", Describe(site), "it does not write all of " + buffer->name + " alone");
   }
   const bool is_update = ReadsFrom(site.block(), buffer) && !site.block().init;
-  if (is_update || As<IfStmtNode>(site.block().body) != nullptr) {
+  if (is_update || StoresUnderCondition(site.block(), buffer)) {
     return Refuse("cache_write", Describe(site), "it does not store all of " + buffer->name);
   }
   arith::Analyzer analyzer;

@@ -132,8 +132,6 @@ bool DomainsStartAtZero(const std::vector<IterVar>& iters) {
   return std::ranges::all_of(iters, [](const IterVar& iter) { return IsConstInt(iter->domain.min, 0); });
 }
 
-bool IsComputed(const PrimExpr& expr, const std::vector<IterVar>& iters);
-
 // Whether an iteration stores to the buffer before it reads it, whatever else it does.
 bool StoresFirst(const BlockNode& block, const Buffer& buffer) {
   const auto* store = As<BufferStoreNode>(block.init ? block.init : block.body);

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "compiler/arith/analyzer.h"
+#include "compiler/ir/count_nodes.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visitor.h"
 
@@ -14,18 +15,6 @@ namespace {
 using ir::Int64;
 using ir::PrimExpr;
 using ir::PrimVar;
-
-int64_t CountNodes(const PrimExpr& expr) {
-  struct Counter : ir::PrimVisitor {
-    int64_t count = 0;
-    void VisitPrim(const PrimExpr& e) override {
-      ++count;
-      PrimVisitor::VisitPrim(e);
-    }
-  } counter;
-  counter.VisitPrim(expr);
-  return counter.count;
-}
 
 TEST_CASE("factors of sums stand outside of brackets") {
   const PrimVar a = ir::MakePrimVar("a"), b = ir::MakePrimVar("b"), c = ir::MakePrimVar("c");
@@ -51,7 +40,7 @@ TEST_CASE("factors of sums stand outside of brackets") {
   std::mt19937_64 random(1);
   for (const auto& [expr, nodes] : cases) {
     const PrimExpr factored = FactorSums(Analyzer().Simplify(expr));
-    CHECK(CountNodes(factored) <= nodes);
+    CHECK(ir::CountNodes(factored) <= nodes);
     for (int draw = 0; draw < 20; ++draw) {
       ir::PrimVarMap values;
       for (const PrimVar& var : {a, b, c}) values.emplace(var, Int64(static_cast<int64_t>(random() % 100)));
@@ -72,10 +61,10 @@ TEST_CASE("the factors of a sum are found in few steps, of numbers that have quo
   PrimExpr difference = x, power = x;
   for (int i = 0; i < 10; ++i) difference = difference - ir::MakePrimVar("y" + std::to_string(i));
   for (int i = 1; i < 30; ++i) power = power * x;
-  CHECK(CountNodes(FactorSums(t * difference + power)) < 200);
+  CHECK(ir::CountNodes(FactorSums(t * difference + power)) < 200);
   // The least number has no quotient by -1.
   const PrimExpr least = Int64(-(int64_t{1} << 62));
-  CHECK(CountNodes(FactorSums(least * x * x * z + least * x * y * z + t * (y - x))) < 60);
+  CHECK(ir::CountNodes(FactorSums(least * x * x * z + least * x * y * z + t * (y - x))) < 60);
 }
 
 }  // namespace
