@@ -228,12 +228,23 @@ bool Analyzer::ProveByAtom(const LinearSum& sum, int depth, int& budget) {
     }
     const std::optional<int64_t> divisor = node->op == BinaryOp::kFloorDiv ? ir::AsConstInt(node->b) : std::nullopt;
     if (!divisor || *divisor <= 0) continue;
-    auto total = Scale(*without, *divisor);
-    if (total.has_value()) total = AddScaled(*total, Canonical(node->a), term.coefficient);
-    if (total.has_value() && term.coefficient >= -1) {  // t - x // c >= 0 exactly where x <= t*c + c - 1
-      total = AddScaled(*total, LinearSum::Constant(sum.dtype, *divisor - 1), -term.coefficient);
+    const auto proved_with = [&](const LinearSum& dividend, int64_t by) {
+      auto total = Scale(*without, by);
+      if (total.has_value()) total = AddScaled(*total, dividend, term.coefficient);
+      if (total.has_value() && term.coefficient >= -1) {  // t - x // c >= 0 exactly where x <= t*c + c - 1
+        total = AddScaled(*total, LinearSum::Constant(sum.dtype, by - 1), -term.coefficient);
+      }
+      return total.has_value() && ProveNonNegative(*total, depth - 1, budget);
+    };
+    if (proved_with(Canonical(node->a), *divisor)) return true;
+    // x // (a*m) is (x // a) // m, too: so is it where x // a is another term.
+    for (const LinearTerm& other : without->terms) {
+      const auto* part = other.only_factor() ? As<BinaryNode>(*other.only_factor()) : nullptr;
+      if (part == nullptr || part->op != BinaryOp::kFloorDiv || !SameExpr(part->a, node->a)) continue;
+      const std::optional<int64_t> by = ir::AsConstInt(part->b);
+      if (!by || *by <= 0 || *by == *divisor || *divisor % *by != 0) continue;
+      if (proved_with(LinearSum::Atom(*other.only_factor()), *divisor / *by)) return true;
     }
-    if (total.has_value() && ProveNonNegative(*total, depth - 1, budget)) return true;
   }
   return false;
 }

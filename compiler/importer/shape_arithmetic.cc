@@ -92,7 +92,12 @@ Element Extremum(const Evaluation& e, DataType dtype, const PrimExpr& x, const P
   if (std::isnan(a) || std::isnan(b)) return std::nullopt;
   return FloatOf(dtype, op == ir::BinaryOp::kMin ? std::min(a, b) : std::max(a, b));
 }
-// Integers are divided with rounding towards zero.
+// x / y rounded towards zero, where y is known to be above 0.
+Element Quotient(const Evaluation& e, const PrimExpr& x, const PrimExpr& y) {
+  if (e.ProveNonNegative(x) && e.ProveNonNegative(y)) return ir::FloorDiv(x, y);
+  if (!e.ProveNonNegative(y - 1)) return std::nullopt;
+  return ir::FloorDiv(ir::Select(ir::MakeBinary(ir::BinaryOp::kLT, x, ir::Int64(0)), x + (y - 1), x), y);
+}
 Element Divide(const Evaluation& e, DataType dtype, const PrimExpr& x, const PrimExpr& y) {
   if (IsUnsignedZero(e, y)) return std::nullopt;
   if (dtype.is_floating() && BothConstant(x, y)) return FloatOf(dtype, NumberOf(x) / NumberOf(y));
@@ -108,13 +113,16 @@ Element Divide(const Evaluation& e, DataType dtype, const PrimExpr& x, const Pri
     if (b == -1 && a == std::numeric_limits<int64_t>::min()) return std::nullopt;
     return ir::Int64(a / b);
   }
-  if (!e.ProveNonNegative(x) || !e.ProveNonNegative(y)) return std::nullopt;
-  return ir::FloorDiv(x, y);
+  return Quotient(e, x, y);
 }
 Element Modulo(const Evaluation& e, DataType dtype, const PrimExpr& x, const PrimExpr& y) {
   if (dtype.is_floating() || ir::IsConstInt(y, 0) || !e.Fit(x, y)) return std::nullopt;
   const std::optional<int64_t> fmod = e.Int("fmod", 0);
-  if (fmod != 0 && (!e.ProveNonNegative(x) || !e.ProveNonNegative(y))) return std::nullopt;
+  if (fmod != 0 && (!e.ProveNonNegative(x) || !e.ProveNonNegative(y))) {
+    const Element quotient = Quotient(e, x, y);
+    if (!quotient.has_value()) return std::nullopt;
+    return x - *quotient * y;
+  }
   if (ir::IsConstInt(y, -1)) return ir::Int64(0);
   return ir::FloorMod(x, y);
 }

@@ -303,6 +303,30 @@ def sixteen_bits_of_an_older_opset():
     return habit
 
 
+def padded_or_cut_to_the_length_of_another():
+    """As torch's pad(x, [d // 2, d - d // 2]) does; d may be negative: quotients are rounded towards zero then."""
+    nodes = [node("Shape", ["x"], ["n"], start=-1), node("Shape", ["z"], ["m"], start=-1), node("Sub", ["m", "n"], ["d"]),
+             node("Div", ["d", "two"], ["left"]), node("Sub", ["d", "left"], ["right"]),
+             node("Concat", ["zero", "left", "zero", "right"], ["pads"], axis=0), node("Pad", ["x", "pads"], ["p"]),
+             node("Concat", ["p", "z"], ["y"], axis=0), node("Mod", ["d", "two"], ["odd"], fmod=1)]
+    return Habit(nodes, {"x": (F32, [2, "n"]), "z": (F32, [2, "m"])},
+                 [{"x": normal(2, n), "z": normal(2, m)} for n, m in ((4, 9), (9, 4), (5, 5), (3, 0), (8, 5))],
+                 {"two": ints(2), "zero": ints(0)}, {"y": None, "odd": None})
+
+
+def padded_to_where_it_was_halved():
+    """A U-Net: a picture is halved twice, and doubled and padded by what odd lengths lost."""
+    nodes = [node("MaxPool", ["x"], ["a"], kernel_shape=[2], strides=[2]),
+             node("MaxPool", ["a"], ["b"], kernel_shape=[2], strides=[2]),
+             node("ConvTranspose", ["b", "w"], ["u"], kernel_shape=[2], strides=[2]),
+             node("Shape", ["u"], ["s0"], start=-1), node("Shape", ["a"], ["s1"], start=-1),
+             node("Sub", ["s1", "s0"], ["d"]), node("Div", ["d", "two"], ["left"]), node("Sub", ["d", "left"], ["right"]),
+             node("Concat", ["zeros", "left", "zeros", "right"], ["pads"], axis=0), node("Pad", ["u", "pads"], ["p"]),
+             node("Concat", ["a", "p"], ["c"], axis=1), node("Conv", ["c", "v"], ["y"], pads=[1, 1])]
+    return Habit(nodes, {"x": (F32, ["b", 3, "n"])}, [{"x": normal(b, 3, n)} for b, n in ((1, 8), (2, 11), (1, 6), (1, 31))],
+                 {"two": ints(2), "zeros": ints(0, 0), "w": normal(3, 5, 2), "v": normal(4, 8, 3)})
+
+
 HABITS = [lengths_that_are_not_known, lengths_that_a_mark_stands_for, grid_of_floats_up_to_a_symbol,
           range_of_fractions_up_to_a_symbol, all_elements_in_order, as_many_as_an_input_says, padding_up_to_a_length,
           padding_by_an_input, reflection_by_an_input, edges_by_an_input, wrapping_by_an_input,
@@ -312,7 +336,8 @@ HABITS = [lengths_that_are_not_known, lengths_that_a_mark_stands_for, grid_of_fl
           results_of_unlike_ranks, squeeze_of_whatever_is_one, squeezes_of_the_same_length,
           window_longer_than_its_data, loop_that_makes_a_vector_of_a_scalar, loop_with_a_placeholder,
           convolutions_of_channels_that_come_last, sizes_that_floats_compute, flattened_by_its_own_length,
-          sixteen_bits_of_an_older_opset]
+          sixteen_bits_of_an_older_opset, padded_or_cut_to_the_length_of_another,
+          padded_to_where_it_was_halved]
 
 
 def tool(bin_dir, name, *arguments):

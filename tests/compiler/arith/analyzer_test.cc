@@ -110,6 +110,10 @@ TEST_CASE_FIXTURE(Fixture, "conditions are decided by ranges") {
   CHECK(analyzer.ProveLessEqual(FloorDiv(n + 13, Int64(14)) * 14, n + 13));
   CHECK(analyzer.ProveLessEqual(n, FloorDiv(n + 13, Int64(14)) * 14));
   CHECK_FALSE(analyzer.ProveLess(n, FloorDiv(n + 13, Int64(14)) * 14));
+  CHECK(analyzer.ProveLessEqual(FloorDiv(n, Int64(8)) * 2, FloorDiv(n, Int64(4))));
+  CHECK(analyzer.ProveLessEqual(FloorDiv(n, Int64(4)), FloorDiv(n, Int64(12)) * 3 + 2));
+  CHECK_FALSE(analyzer.ProveLessEqual(FloorDiv(n, Int64(4)), FloorDiv(n, Int64(12)) * 3 + 1));
+  CHECK_FALSE(analyzer.ProveLess(FloorDiv(n, Int64(8)) * 2, FloorDiv(n, Int64(4))));
   Becomes(i < Int64(16), ir::BoolImm(true));
   Becomes(i * 4 < Int64(32), i < Int64(8));
   Becomes(n + 1 < Int64(9), n < Int64(8));
