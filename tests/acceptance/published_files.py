@@ -1,4 +1,5 @@
-"""Habits of ONNX files as people publish them: each model gives what ONNX Runtime gives, at every size that it is given.
+"""Habits of ONNX files as people publish them: each model gives what ONNX Runtime gives, at every size that it is
+given.
 
 usage: published_files.py BIN_DIR [NAME ...]    exits 77 (skipped) without numpy, onnx and onnxruntime
 
@@ -305,7 +306,8 @@ def sixteen_bits_of_an_older_opset():
 
 def padded_or_cut_to_the_length_of_another():
     """As torch's pad(x, [d // 2, d - d // 2]) does; d may be negative: quotients are rounded towards zero then."""
-    nodes = [node("Shape", ["x"], ["n"], start=-1), node("Shape", ["z"], ["m"], start=-1), node("Sub", ["m", "n"], ["d"]),
+    nodes = [node("Shape", ["x"], ["n"], start=-1), node("Shape", ["z"], ["m"], start=-1),
+             node("Sub", ["m", "n"], ["d"]),
              node("Div", ["d", "two"], ["left"]), node("Sub", ["d", "left"], ["right"]),
              node("Concat", ["zero", "left", "zero", "right"], ["pads"], axis=0), node("Pad", ["x", "pads"], ["p"]),
              node("Concat", ["p", "z"], ["y"], axis=0), node("Mod", ["d", "two"], ["odd"], fmod=1)]
@@ -320,10 +322,12 @@ def padded_to_where_it_was_halved():
              node("MaxPool", ["a"], ["b"], kernel_shape=[2], strides=[2]),
              node("ConvTranspose", ["b", "w"], ["u"], kernel_shape=[2], strides=[2]),
              node("Shape", ["u"], ["s0"], start=-1), node("Shape", ["a"], ["s1"], start=-1),
-             node("Sub", ["s1", "s0"], ["d"]), node("Div", ["d", "two"], ["left"]), node("Sub", ["d", "left"], ["right"]),
+             node("Sub", ["s1", "s0"], ["d"]), node("Div", ["d", "two"], ["left"]),
+             node("Sub", ["d", "left"], ["right"]),
              node("Concat", ["zeros", "left", "zeros", "right"], ["pads"], axis=0), node("Pad", ["u", "pads"], ["p"]),
              node("Concat", ["a", "p"], ["c"], axis=1), node("Conv", ["c", "v"], ["y"], pads=[1, 1])]
-    return Habit(nodes, {"x": (F32, ["b", 3, "n"])}, [{"x": normal(b, 3, n)} for b, n in ((1, 8), (2, 11), (1, 6), (1, 31))],
+    return Habit(nodes, {"x": (F32, ["b", 3, "n"])},
+                 [{"x": normal(b, 3, n)} for b, n in ((1, 8), (2, 11), (1, 6), (1, 31))],
                  {"two": ints(2), "zeros": ints(0, 0), "w": normal(3, 5, 2), "v": normal(4, 8, 3)})
 
 
@@ -388,12 +392,13 @@ def problem_of(bin_dir, directory, habit):
     return None
 
 
-def main():
+def judge_all(habits):
+    """Judges those that the command line names, or all; 1 if any fails."""
     bin_dir, chosen = pathlib.Path(sys.argv[1]).resolve(), set(sys.argv[2:])
-    unknown = sorted(chosen - {habit.__name__ for habit in HABITS})
+    unknown = sorted(chosen - {habit.__name__ for habit in habits})
     assert not unknown, f"no such habit: {', '.join(unknown)}"
     failures = 0
-    for habit in HABITS:
+    for habit in habits:
         if chosen and habit.__name__ not in chosen:
             continue
         with tempfile.TemporaryDirectory() as directory:
@@ -405,4 +410,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(judge_all(HABITS))
