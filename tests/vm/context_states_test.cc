@@ -95,6 +95,39 @@ TEST_CASE("a failed call leaves a cache as it was") {
   CHECK(f.Cache() == std::vector<float>{1, 3, 2, 4});
 }
 
+// What fails behind the store of the length: an instruction, or the copy of a result, which has another length.
+TEST_CASE("a call that fails at its end leaves a cache as it was") {
+  constexpr const char* kTail = R"(function @late export [past in 0..4 state #0](x: float32[2, 1]) -> () {
+  call_function [], @push, [r1, r2]
+  fail "asked to fail"
+}
+function @short export [past in 0..4 state #0](x: float32[2, 1]) -> (y: float32[?]) {
+  call_function [], @push, [r1, r2]
+  alloc r3, [2]
+  return [r3]
+}
+)";
+  std::string tail = kTail;
+  const std::string call = "  call_function [], @push, [r1, r2]\n";
+  const auto declare = [&](const char* name, const std::string& registers) {
+    const size_t at = tail.find(call, tail.find(name));
+    tail.insert(at, registers + "  const_bool r2, false\n");
+  };
+  declare("@late", "  register r2: bool\n");
+  declare("@short", "  register r2: bool\n  register r3: float32[?]\n");
+  Fixture f((kCache + tail).c_str());
+  REQUIRE(f.Push(1, 2).ok());
+  const Tensor x = Floats({2, 1}, {9, 9});
+  CHECK(f.context->Invoke(f.function("late"), std::vector<Value>{x}).status().message().ends_with("asked to fail"));
+  CHECK(f.Cache() == std::vector<float>{1, 2});
+  const Tensor y = *Tensor::Allocate(DataType::Float(32), std::vector<int64_t>{3});
+  const TensorView inputs[] = {x.view()}, outputs[] = {y.view()};
+  CHECK(!f.context->InvokeInto(f.function("short"), inputs, outputs).ok());
+  CHECK(f.Cache() == std::vector<float>{1, 2});
+  REQUIRE(f.Push(3, 4).ok());
+  CHECK(f.Cache() == std::vector<float>{1, 3, 2, 4});
+}
+
 TEST_CASE("a full cache is an error that names the state, and the context goes on") {
   Fixture f(kCache);
   for (int i = 0; i < 4; ++i) REQUIRE(f.Push(1, 1).ok());

@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "vm/run/call_failures.h"
@@ -133,6 +134,8 @@ class Context {
   Devices devices_;
   Externals externals_;
   std::vector<Tensor> states_;
+  // The lengths of caches, with what they were when the running invocation began: one that fails leaves them so.
+  std::vector<std::pair<int64_t*, int64_t>> lengths_;
   CallLimits limits_;
   bool running_ = false;
   FailurePlace failure_place_;

@@ -10,6 +10,7 @@ inline Status Context::Start(const std::atomic<bool>* cancelled) {
   failure_place_.function.clear();
   failure_place_.operation.clear();
   INGOT_RETURN_IF_ERROR(limits_.Start(cancelled));
+  for (auto& [length, before] : lengths_) before = *length;
   running_ = true;
   return Status();
 }
@@ -17,7 +18,9 @@ inline Status Context::Start(const std::atomic<bool>* cancelled) {
 inline Status Context::Stop(Status status) {
   limits_.Stop();
   running_ = false;
-  return status.ok() ? Status() : InFile(std::move(status), *executable_);
+  if (status.ok()) return Status();
+  for (const auto& [length, before] : lengths_) *length = before;
+  return InFile(std::move(status), *executable_);
 }
 
 inline const LinkedFunction& Context::LinkedOf(const Function& function) const {

@@ -31,6 +31,9 @@ Status Context::CreateStates() {
     states_.push_back(std::move(tensor));
     INGOT_RETURN_IF_ERROR(ResetState(StateId(static_cast<uint32_t>(states_.size() - 1))));
   }
+  for (const State& state : executable_->program().states) {
+    if (state.growth) lengths_.emplace_back(static_cast<int64_t*>(states_[state.growth->length.value].data()), 0);
+  }
   return Status();
 }
 
