@@ -12,12 +12,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <condition_variable>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "runtime/cuda_driver.h"
@@ -111,6 +113,11 @@ class CudaDevice final : public Device {
   void FlushSilently(const CurrentContext& current);
   Status BoundLaunches(int64_t num_launches);
   Status FlushTimed();
+  // Until the timer is the calling thread's, or nobody's.
+  void AwaitTimer(std::unique_lock<std::mutex>& lock) {
+    timer_stops_.wait(
+        lock, [&] { return timer_thread_ == std::thread::id() || timer_thread_ == std::this_thread::get_id(); });
+  }
   Status Refuse(CudaFunction kernel, Text why) const;
   Status Named(CudaFunction kernel, Status status) const;
   Status WaitFor(Staging& staging);
@@ -143,9 +150,11 @@ class CudaDevice final : public Device {
   std::map<CudaFunction, Kernel> kernels_;
   Status failure_;  // of a flush that nobody was told of
   int64_t num_launches_ = 0;
-  // Of the timer: events before and behind each flush while it runs, and the time between them so far.
+  // Of the timer: events before and behind each flush while it runs, and the time between them so far. It is the thread's
+  // that started it, and launches of others wait: they would be timed, too.
   CudaEvent timer_[2] = {};
-  bool timer_runs_ = false;
+  std::thread::id timer_thread_;  // none: it does not run
+  std::condition_variable timer_stops_;
   double timed_ms_ = 0;
   LaunchMark marks_[2];
   std::mutex staging_mutex_;
@@ -471,7 +480,8 @@ Status CudaDevice::LaunchKernel(void* kernel, const LaunchConfig& config, std::s
                                 std::span<const int64_t> ints, Stream stream) {
   INGOT_RETURN_IF_ERROR(Usable());
   const auto function = static_cast<CudaFunction>(kernel);
-  std::lock_guard lock(launch_mutex_);
+  std::unique_lock lock(launch_mutex_);
+  AwaitTimer(lock);
   constexpr int64_t kMaxBlock[3] = {1024, 1024, 64}, kMaxGrid[3] = {INT32_MAX, 65535, 65535};
   for (int k = 0; k < 3; ++k) {
     if (config.grid[k] < 0 || config.grid[k] > kMaxGrid[k] || config.block[k] < 1 || config.block[k] > kMaxBlock[k]) {
@@ -549,7 +559,7 @@ Status CudaDevice::FlushLocked(const CurrentContext& current, CudaStream stream)
   }
   const auto num_launches = static_cast<int64_t>(queue_.size());
   if (num_launches == 0) return Status();
-  if (timer_runs_ && stream == nullptr) return FlushTimed();
+  if (timer_thread_ != std::thread::id() && stream == nullptr) return FlushTimed();
   const CudaLaunchQueue::Outcome outcome = queue_.Flush(stream);
   INGOT_RETURN_IF_ERROR(Named(outcome.kernel, Check(outcome.result, outcome.call)));
   return BoundLaunches(num_launches);
@@ -572,13 +582,14 @@ Status CudaDevice::BoundLaunches(int64_t num_launches) {
 Status CudaDevice::StartTimer() {
   INGOT_RETURN_IF_ERROR(Usable());
   const CurrentContext current(*driver_, context_);
-  std::lock_guard lock(launch_mutex_);
+  std::unique_lock lock(launch_mutex_);
+  AwaitTimer(lock);
   INGOT_RETURN_IF_ERROR(FlushLocked(current));
   for (CudaEvent& event : timer_) {
     if (event != nullptr) continue;
     INGOT_RETURN_IF_ERROR(Check(driver_->EventCreate(&event, kEventWithTime), "cuEventCreate"));
   }
-  timer_runs_ = true;
+  timer_thread_ = std::this_thread::get_id();
   timed_ms_ = 0;
   return Status();
 }
@@ -597,7 +608,8 @@ Result<int64_t> CudaDevice::StopTimer() {
   const CurrentContext current(*driver_, context_);
   std::lock_guard lock(launch_mutex_);
   const Status flushed = FlushLocked(current);
-  timer_runs_ = false;
+  timer_thread_ = std::thread::id();
+  timer_stops_.notify_all();
   INGOT_RETURN_IF_ERROR(flushed);
   return static_cast<int64_t>(timed_ms_ * 1e6);
 }

@@ -76,8 +76,9 @@ class Device : public RefCounted {
   // Kernel arguments as in kernel_abi.h: tensor pointers, then integers.
   virtual Status LaunchKernel(void* kernel, const LaunchConfig& config, std::span<void* const> buffers,
                               std::span<const int64_t> ints, Stream stream) = 0;
-  // Of devices that launch kernels: how long the launches took that were queued on the default stream in between, by the
-  // device's own clock, in nanoseconds. StopTimer waits for them. There is one timer.
+  // Of devices that launch kernels: how long the launches took that the calling thread queued on the default stream in
+  // between, by the device's own clock, in nanoseconds. StopTimer waits for them. There is one timer: a thread that starts
+  // it stops it, and until then launches of other threads wait, as does their start of it.
   virtual Status StartTimer() { return Status(); }
   virtual Result<int64_t> StopTimer() { return int64_t{0}; }
 };

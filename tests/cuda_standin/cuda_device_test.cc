@@ -2,10 +2,13 @@
 // conformance suite (tests/runtime/device_test.cc) runs beside it. What needs no fault runs on a GPU's driver, too.
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "runtime/cuda_device.h"
@@ -304,6 +307,42 @@ TEST_CASE("cuda: a launch with fewer arguments than the code takes is refused by
   with_narrow_one.insert(with_narrow_one.find(last) + last.size(), ", .param .u32 more");
   const Ref<DeviceImage> other = device->LoadImage(Bytes(with_narrow_one.c_str())).value();
   CHECK(other->FindKernel("add").status().message() == "cuda: argument 5 of \"add\" is no number of 8 bytes");
+}
+
+TEST_CASE("cuda: the timer is the thread's that started it, and launches of others wait") {
+  const Ref<Device> device = CreateCudaDevice(0, CudaOptions()).value();
+  const Ref<DeviceImage> image = device->LoadImage(Bytes(kAdd)).value();
+  void* const kernel = image->FindKernel("add").value();
+  void* const block = device->Allocate(64).value();
+  REQUIRE(device->CopyFromHost(block, std::vector<int64_t>(8).data(), 64, Stream()).ok());
+  const auto launch = [&] {
+    void* const buffers[] = {block, block};
+    const int64_t ints[] = {8, 7, 0};
+    return device->LaunchKernel(kernel, {{1, 1, 1}, {32, 1, 1}, 0}, buffers, ints, Stream());
+  };
+  const auto stop = [&] {
+    const Result<int64_t> time_ns = device->StopTimer();
+    return time_ns.ok() && *time_ns > 0;
+  };
+  REQUIRE(device->StartTimer().ok());
+  std::atomic<bool> is_stopped{false};
+  bool waited = false, is_right = false;
+  std::thread other([&] {
+    is_right = launch().ok();
+    waited = is_stopped;
+    is_right &= device->StartTimer().ok() && launch().ok() && stop();
+  });
+  CHECK(launch().ok());
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // in which the other one would have launched
+  is_stopped = true;
+  CHECK(stop());
+  other.join();
+  CHECK(waited);
+  CHECK(is_right);
+  int64_t first = 0;
+  CHECK(device->CopyToHost(&first, block, 8, Stream()).ok());
+  CHECK(first == 21);
+  device->Free(block, 64);
 }
 
 TEST_CASE("cuda: the bound of memory holds") {
