@@ -23,11 +23,13 @@ constexpr std::span<const OnnxOpRow> (*kFamilies[])() = {
     DeformableOnnxOps,     //
     DiffusionOnnxOps,      //
     DynamicShapeOnnxOps,   //
+    EarlyOnnxOps,          //
     EinsumOnnxOps,         //
     ElementwiseOnnxOps,    //
     ExpertOnnxOps,         //
     FormOnnxOps,           //
     FusedOnnxOps,          //
+    GateOnnxOps,           //
     GroupOnnxOps,          //
     HeadsOnnxOps,          //
     IndexingOnnxOps,       //
@@ -40,12 +42,14 @@ constexpr std::span<const OnnxOpRow> (*kFamilies[])() = {
     NormalizationOnnxOps,  //
     PaddingOnnxOps,        //
     PartOnnxOps,           //
+    PictureOnnxOps,        //
     QLinearOnnxOps,        //
     QuantizationOnnxOps,   //
     RandomOnnxOps,         //
     RecurrentOnnxOps,      //
     ReductionOnnxOps,      //
     ResizeOnnxOps,         //
+    ScoreOnnxOps,          //
     SignalOnnxOps,         //
     StreamingOnnxOps,      //
     SvmOnnxOps,            //

@@ -23,7 +23,7 @@ except ImportError as error:
     sys.exit(77)
 
 import operators
-from graph import Graph, Skip
+from graph import ONNX_RUNTIMES, Graph, Skip
 from graph_fuzz import commit_seed
 from registry import GENERATORS
 from tools import Tools
@@ -65,7 +65,7 @@ class Schemas:
     def __init__(self):
         self.by_name = {}
         for schema in get_all_operator_schema():  # ONNX Runtime's own
-            if schema.domain.startswith("com.microsoft") or schema.name == "SimplifiedLayerNormalization":
+            if schema.domain.startswith("com.microsoft") or schema.name in ONNX_RUNTIMES:
                 self.keep(schema)
         for schema in onnx.defs.get_all_schemas_with_history():
             self.keep(schema)
@@ -153,18 +153,32 @@ def written_forms(name):
              "ai.onnx.ml.FeatureVectorizer": ([(TensorProto.FLOAT, ["N", 2]), (TensorProto.FLOAT, ["N", 3])],
                                               {"inputdimensions": [2, 3]})}
     bias, sequence, picture = [(TensorProto.FLOAT, dims) for dims in ([8], ["N", 3, 8], ["N", 3, 3, 8])]
+    number, flags = (TensorProto.INT64, []), (TensorProto.BOOL, [])
+    scores = (TensorProto.FLOAT, [1, 2, 3, 3])
     kinds |= {f"com.microsoft.{op}": form for op, form in {
         "BiasAdd": ([sequence, bias, sequence], {}), "BiasSplitGelu": ([sequence, bias], {}),
+        "BiasDropout": ([sequence, bias, sequence, (TensorProto.FLOAT, []), flags], {}),
+        "BiasSoftmax": ([sequence, bias], {"axis": 2, "is_inner_broadcast": 0}),
+        "FusedMatMulActivation": ([sequence, (TensorProto.FLOAT, [8, 4])], {"activation": "Relu"}),
+        "GatedRelativePositionBias": ([sequence, bias, scores, (TensorProto.FLOAT, [4, 8]), bias,
+                                       (TensorProto.FLOAT, [1, 2, 1, 1])], {"num_heads": 2}),
+        "RelativePositionBias": ([(TensorProto.FLOAT, [8, 2]), number, number], {"max_distance": 20}),
+        "SwiGLU": ([sequence, sequence], {}),
+        "TorchEmbedding": ([(TensorProto.FLOAT, [9, 4]), (TensorProto.INT64, ["N"])], {}),
         "GemmFastGelu": ([sequence, (TensorProto.FLOAT, [8, 4])], {}),
         "GroupNorm": ([picture, bias, bias], {"groups": 2, "activation": 0}),
         "SkipGroupNorm": ([picture, bias, bias, picture], {"groups": 2, "activation": 1})}.items()}
+    first = (TensorProto.FLOAT, ["N", 2, 5, 6])
+    kinds |= {op: ([first], form) for op, form in {
+        "Affine": {}, "Crop": {"border": [1, 1, 1, 1]}, "ImageScaler": {"bias": [1.0, 2.0]},
+        "ParametricSoftplus": {"alpha": 1.0, "beta": 2.0}, "Scale": {}, "ScaledTanh": {"alpha": 1.0, "beta": 2.0}}.items()}
     if name not in kinds:
         return []
     infos = [helper.make_tensor_value_info(f"x{i}", *kind) for i, kind in enumerate(kinds[name][0])]
     domain, _, op_type = name.rpartition(".")
     node = helper.make_node(op_type, [i.name for i in infos], ["y"], domain=domain, **kinds[name][1])
     graph = helper.make_graph([node], "form", infos, [onnx.ValueInfoProto(name="y")])
-    imports = [helper.make_opsetid("", 21), helper.make_opsetid(domain, 1)]
+    imports = [helper.make_opsetid("", 21), helper.make_opsetid(domain, 1)] if domain else [helper.make_opsetid("", 9)]
     return [(helper.make_model(graph, ir_version=11, opset_imports=imports), [])]
 
 

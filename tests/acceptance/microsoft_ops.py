@@ -30,17 +30,15 @@ REFUSED = [
                                                    num_heads=1, past_present_share_buffer=1)),
     ("rotary_embedding_dim", lambda: model_of("Attention", {"x": matrix("B", "S", 4), "w": matrix(4, 24)},
                                               num_heads=1, rotary_embedding_dim=32)),
-    ("the output qk", lambda: model_of("MultiHeadAttention", HEADS, ["y", "", "", "qk"], num_heads=1)),
+    ("the output qk beside unidirectional", lambda: model_of("MultiHeadAttention", HEADS, ["y", "", "", "qk"],
+                                                             num_heads=1, unidirectional=1)),
     ("is_packed_batching", lambda: model_of("RotaryEmbedding", {
         "x": matrix("B", "S", 8), "p": (TensorProto.INT64, [1]), "c": matrix(9, 4), "s": matrix(9, 4)},
         is_packed_batching=1)),
-    *((f'the attribute "{name}"', lambda name=name: model_of(
-        "GroupQueryAttention", HEADS | CACHE, num_heads=1, kv_num_heads=1, **{name: 1}))
-      for name in ("kv_cache_bit_width", "no_such_thing")),
+    ('the attribute "no_such_thing"', lambda: model_of("GroupQueryAttention", HEADS | CACHE, num_heads=1, kv_num_heads=1,
+                                                       no_such_thing=1)),
     ("sliding_window_cache of 1", lambda: model_of("GroupQueryAttention", HEADS | CACHE, num_heads=1, kv_num_heads=1,
                                                    sliding_window_cache=1)),
-    ('k_quant_type "PER_TENSOR"', lambda: model_of("GroupQueryAttention", HEADS | CACHE, num_heads=1, kv_num_heads=1,
-                                                   k_quant_type="PER_TENSOR")),
     ("the output output_qk", lambda: model_of("GroupQueryAttention", HEADS | CACHE, ["y", "", "", "qk"], num_heads=1,
                                               kv_num_heads=1)),
     ("the input query_seqlens", lambda: model_of("GroupQueryAttention", HEADS | CACHE | {
@@ -124,6 +122,20 @@ def heads_with(mask):
     q, k, v, m = [free("B", given[n], len(mask) == 2) for n in "qkvm"]
     return model_of("MultiHeadAttention", {"q": q, "k": k, "v": v, "b": None, "m": m}, constants={"b": normal(4, 24)},
                     num_heads=2), given
+
+
+def scores_with(form):
+    """Query times key, with a mask and what is added to it; "p": behind a past."""
+    given = {n: normal(i, 2, length, 16) for i, (n, length) in enumerate((("q", 3), ("k", 5), ("v", 5)))}
+    past = 4 if "p" in form else 0
+    given |= {n: normal(5, 2, 2, past, 8) for n in ("pk", "pv")} if past else {}
+    given |= {"m": np.array([[1, 1, 0, 0, 0] + [1] * past, [1] * (5 + past)], np.int32)} if "m" in form else {}
+    given |= {"e": normal(6, 1, 2, 3, 5 + past)} if "e" in form else {}
+    inputs = {n: free("B", given[n], n != "e") if n in given else None for n in ("q", "k", "v", "b", "m", "e", "pk", "pv")}
+    presents = ["kk", "vv"] if past else ["", ""]  # (without them ONNX Runtime does not read the past)
+    model = model_of("MultiHeadAttention", inputs, ["y", *presents, "s"], num_heads=2, scale=0.3)
+    model.graph.output[-1].type.tensor_type.elem_type = F32  # which ONNX Runtime does not infer
+    return model, given
 
 
 def heads_first(bias=False, mask=False):
@@ -210,6 +222,8 @@ SAME = [
                   {"scores": 2, "local_window_size": 2, "bias": True})),
     *((f"MultiHeadAttention of a cache {form}", lambda form=form: heads_first(**form))
       for form in ({}, {"bias": True}, {"mask": True}, {"bias": True, "mask": True})),
+    *((f"scores of MultiHeadAttention {form}", lambda form=form: scores_with(form))
+      for form in ("", "m", "e", "me", "p", "pe")),
     ("MaxRoiPool", boxes),
     *((f"GatherBlockQuantized of {dtype}{' with zero points' * zeros}",
        lambda dtype=dtype, zeros=zeros: gathered_blocks(dtype, zeros))

@@ -21,7 +21,9 @@ from tensors import (BFLOAT16, BOOL, DTYPES, F16, F32, F64, I32, I64, SMALL, U8,
 OPSETS = (7, 9, 10, 11, 12, 13, 14, 15, 16, 17, 17, 18, 18, 19, 20, 21, 21, 22, 23, 23, 23, 24, 24, 25, 26, 28)
 SIZES = (1, 2, 3, 4, 5, 7, 8, 16, 17, 1)
 LARGEST = 20000  # elements of a value
-ONNX_RUNTIMES = ("SimplifiedLayerNormalization",)  # what ONNX Runtime adds to ONNX's own domain
+# What ONNX Runtime has in ONNX's own domain, and ONNX has not.
+ONNX_RUNTIMES = ("Affine", "Crop", "ImageScaler", "ParametricSoftplus", "Scale", "ScaledTanh",
+                 "SimplifiedLayerNormalization")
 
 
 class Skip(Exception):

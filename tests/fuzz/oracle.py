@@ -36,17 +36,18 @@ EXACT = frozenset("""Abs And ArgMax ArgMin BitCast BitShift BitwiseAnd BitwiseNo
     OptionalGetElement OptionalHasElement Or Pad ReduceMax ReduceMin Relu Reshape ReverseSequence Round Scatter
     SequenceAt SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength Shape Sign Size Slice
     SpaceToDepth Split SplitToSequence Squeeze TensorScatter ThresholdedRelu Tile TopK Transpose Trilu Unique Unsqueeze
-    Where Xor MatMulInteger ConvInteger TfIdfVectorizer""".split())
+    Where Xor MatMulInteger ConvInteger TfIdfVectorizer Crop com.microsoft.ExpandDims com.microsoft.NGramRepeatBlock
+    com.microsoft.Pad com.microsoft.UnfoldTensor com.microsoft.Unique""".split())
 SUMS = frozenset("""Add Sub Mul Sum MatMul Gemm Conv ConvTranspose CumSum ReduceSum ReduceL1 ReduceSumSquare Einsum
     ScatterElements ScatterND Mod Range CausalConvWithState LeakyRelu PRelu Mean AveragePool GlobalAveragePool
-    ReduceMean Div Col2Im""".split())
+    ReduceMean Div Col2Im com.microsoft.ConvTransposeWithDynamicPads""".split())
 RELATIVE = frozenset("Exp Sqrt Reciprocal Pow Log ReduceL2 ReduceProd CumProd".split())
 NORMALISED = frozenset("""BatchNormalization LayerNormalization InstanceNormalization GroupNormalization
     RMSNormalization LpNormalization DFT STFT MeanVarianceNormalization LSTM GRU RNN Attention LRN LinearAttention Det
-    com.microsoft.LinearAttention ai.onnx.preview.FlexAttention ai.onnx.preview.training.Adagrad
+    com.microsoft.GatedRMSNorm com.microsoft.LinearAttention ai.onnx.preview.FlexAttention ai.onnx.preview.training.Adagrad
     ai.onnx.preview.training.Adam ai.onnx.preview.training.Momentum""".split())
 # Their weights come from coordinates, which round before they are multiplied by lengths.
-SAMPLED = frozenset("Resize Upsample GridSample RoiAlign AffineGrid".split())
+SAMPLED = frozenset("Resize Upsample GridSample RoiAlign AffineGrid com.microsoft.CropAndResize".split())
 # What their bodies compute may be larger than the result.
 BODIES = frozenset("If Loop Scan SequenceMap".split())
 

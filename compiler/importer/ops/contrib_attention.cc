@@ -3,6 +3,7 @@
 #include "compiler/importer/ops/contrib_attention.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "compiler/importer/build.h"
@@ -169,6 +170,17 @@ Result<Expr> KeyMask(const NodeImporter& node, const HeadsCall& call, const Prim
   return HiddenUnless(node, std::move(mask), hidden, dtype);
 }
 
+// Returns what is added to the scores [batch, heads, queries, keys] for a mask and a bias; null: there is neither.
+Result<Expr> AddedToScores(const NodeImporter& node, const HeadsCall& call, const PrimExpr& num_keys) {
+  Expr mask;
+  if (call.mask != 0 && node.HasInput(call.mask)) {
+    INGOT_ASSIGN_OR_RETURN(mask, KeyMask(node, call, num_keys));
+  }
+  if (call.bias == 0 || !node.HasInput(call.bias)) return mask;
+  INGOT_ASSIGN_OR_RETURN(Expr bias, ScoreBias(node, call, num_keys));
+  return mask == nullptr ? Result<Expr>(std::move(bias)) : node.Bind("add", {mask, bias});
+}
+
 // Attention with a sink: one more key of zeros, whose score is the sink's, and a mask that says which others are seen.
 // Returns the output, keys and values; `mask` (null: none) is what is added to the scores.
 Result<std::vector<Expr>> AttendWithSink(const NodeImporter& node, const HeadsCall& call, const Expr& mask,
@@ -215,18 +227,7 @@ Result<std::vector<Expr>> AttendWithSink(const NodeImporter& node, const HeadsCa
 Result<std::vector<Expr>> AttendTo(const NodeImporter& node, const HeadsCall& call, bool wants_present) {
   PrimExpr num_keys = DimsOf(call.key)[DimsOf(call.key).size() == 4 ? 2 : 1];
   if (call.past_key != nullptr) num_keys = op::SimplifyDim(num_keys + DimsOf(call.past_key)[2]);
-  Expr mask;
-  if (call.mask != 0 && node.HasInput(call.mask)) {
-    INGOT_ASSIGN_OR_RETURN(mask, KeyMask(node, call, num_keys));
-  }
-  if (call.bias != 0 && node.HasInput(call.bias)) {
-    INGOT_ASSIGN_OR_RETURN(const Expr bias, ScoreBias(node, call, num_keys));
-    if (mask == nullptr) {
-      mask = bias;
-    } else {
-      INGOT_ASSIGN_OR_RETURN(mask, node.Bind("add", {mask, bias}));
-    }
-  }
+  INGOT_ASSIGN_OR_RETURN(const Expr mask, AddedToScores(node, call, num_keys));
   Attributes attributes = Copied(node, {"softcap"});
   // A scale of 0 is one that is not given.
   INGOT_ASSIGN_OR_RETURN(const double scale, node.Float("scale", 0));
@@ -381,12 +382,25 @@ Result<std::vector<Expr>> OperandsOfHeads(const NodeImporter& node) {
   return in;
 }
 
+// Returns query times key and what is added to it, [batch, heads, queries, keys].
+Result<Expr> ScoresBeforeSoftmax(const NodeImporter& node, const HeadsCall& call) {
+  INGOT_ASSIGN_OR_RETURN(const Expr query, JoinedPast(node, call.query, call.query_heads, nullptr));
+  INGOT_ASSIGN_OR_RETURN(const Expr keys, JoinedPast(node, call.key, call.key_heads, call.past_key));
+  const auto depth = ir::AsConstInt(DimsOf(query)[3]);
+  if (!depth) return node.Unsupported("heads of unknown depth");
+  INGOT_ASSIGN_OR_RETURN(const double scale, node.Float("scale", 0));
+  INGOT_ASSIGN_OR_RETURN(const Expr added, AddedToScores(node, call, DimsOf(keys)[2]));
+  constexpr int64_t kPlain = 0, kWithBias = 2;
+  return AttentionScores(node, query, keys,
+                         {scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(*depth)), 0,
+                          added == nullptr ? kPlain : kWithBias, added});
+}
+
 // Inputs: queries, keys, values, a bias of all three, a mask, what is added to the scores, and the past.
 Outputs MultiHeadAttention(const NodeImporter& node) {
   INGOT_RETURN_IF_ERROR(CheckAttributes(node, {"mask_filter_value", "num_heads", "scale", "unidirectional"}));
   INGOT_RETURN_IF_ERROR(RefuseInput(node, 8, "past_sequence_length"));
   INGOT_RETURN_IF_ERROR(RefuseInput(node, 9, "cache_indirection"));
-  INGOT_RETURN_IF_ERROR(RefuseOutput(node, 3, "qk"));
   INGOT_ASSIGN_OR_RETURN(std::vector<Expr> in, OperandsOfHeads(node));
   HeadsCall call;
   INGOT_ASSIGN_OR_RETURN(call.query_heads, CheckedHeads(node, "num_heads"));
@@ -420,7 +434,13 @@ Outputs MultiHeadAttention(const NodeImporter& node) {
   for (const Expr& past : {call.past_key, call.past_value}) {
     if (past != nullptr && KnownTensor(past->type) == nullptr) return node.Unsupported("a past of unknown rank");
   }
-  return AttendTo(node, call, WantsOutput(node, 1) || WantsOutput(node, 2));
+  INGOT_ASSIGN_OR_RETURN(std::vector<Expr> results, AttendTo(node, call, WantsOutput(node, 1) || WantsOutput(node, 2)));
+  if (!WantsOutput(node, 3)) return results;
+  if (call.is_causal) return node.Unsupported("the output qk beside unidirectional");
+  INGOT_ASSIGN_OR_RETURN(Expr scores, ScoresBeforeSoftmax(node, call));
+  results.resize(3, results[0]);  // outputs that nobody asked for keep their places
+  results.push_back(std::move(scores));
+  return results;
 }
 
 constexpr OnnxOpRow kHeadsRows[] = {

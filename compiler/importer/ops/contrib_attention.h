@@ -35,4 +35,18 @@ Result<int64_t> CheckedHeads(const NodeImporter& node, const char* name);
 // Unsupported unless the attribute has the value that stands for nothing special.
 Status RefuseUnless(const NodeImporter& node, const char* name, int64_t value);
 
+// How a cache [batch, heads, sequence, depth] holds keys or values as numbers of so many bits, each times a scale.
+struct CacheOfBytes {
+  int64_t bits = 0;  // 0: it holds them as they are
+  Expr scale;        // of all numbers, or of each head and element of its depth
+
+  // What a cache holds, as floats of this dtype.
+  Result<Expr> Read(const NodeImporter& node, Expr x, DataType dtype) const;
+  // Keys or values as a cache holds them.
+  Result<Expr> Write(const NodeImporter& node, Expr x) const;
+};
+// Reads the attribute `kind` and the scales, an input.
+Result<CacheOfBytes> ReadCacheOfBytes(const NodeImporter& node, const char* kind, size_t scale, int64_t heads,
+                                      const PrimExpr& depth);
+
 }  // namespace ingot::importer

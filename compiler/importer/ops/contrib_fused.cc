@@ -65,8 +65,7 @@ Result<Expr> MatrixOperand(const NodeImporter& node, size_t input, bool swaps, b
   return node.Bind("permute_dims", {x}, {{"axes", AttrValue::Ints(axes)}});
 }
 
-Outputs FusedMatMul(const NodeImporter& node) {
-  INGOT_RETURN_IF_ERROR(CheckAttributes(node, {"alpha", "transA", "transB", "transBatchA", "transBatchB"}));
+Result<Expr> ProductOf(const NodeImporter& node) {
   std::vector<Expr> operands;
   for (size_t i : {0, 1}) {
     INGOT_ASSIGN_OR_RETURN(const int64_t swaps, node.Int(i == 0 ? "transA" : "transB", 0));
@@ -76,9 +75,30 @@ Outputs FusedMatMul(const NodeImporter& node) {
   }
   INGOT_ASSIGN_OR_RETURN(const double alpha, node.Float("alpha", 1));
   INGOT_ASSIGN_OR_RETURN(const Expr product, node.Bind("matmul", operands));
-  if (alpha == 1) return One(product);
+  if (alpha == 1) return product;
   INGOT_ASSIGN_OR_RETURN(const Expr scale, node.Scalar(alpha, DTypeOf(product)));
-  return One(node.Call("multiply", {product, scale}));
+  return node.Bind("multiply", {product, scale});
+}
+
+Outputs FusedMatMul(const NodeImporter& node) {
+  INGOT_RETURN_IF_ERROR(CheckAttributes(node, {"alpha", "transA", "transB", "transBatchA", "transBatchB"}));
+  return One(ProductOf(node));
+}
+
+// The attributes of an activation that are there, under their names in ONNX.
+Attributes ParametersOf(const NodeImporter& node) {
+  Attributes parameters = Copied(node, {"activation_alpha", "activation_axis", "activation_beta", "activation_gamma"});
+  for (OnnxAttribute& parameter : parameters) parameter.name.erase(0, std::string_view("activation_").size());
+  return parameters;
+}
+
+Outputs FusedMatMulActivation(const NodeImporter& node) {
+  INGOT_RETURN_IF_ERROR(
+      CheckAttributes(node, {"activation", "activation_alpha", "activation_axis", "activation_beta", "activation_gamma",
+                             "alpha", "transA", "transB", "transBatchA", "transBatchB"}));
+  INGOT_ASSIGN_OR_RETURN(const Expr product, ProductOf(node));
+  INGOT_ASSIGN_OR_RETURN(const std::string activation, node.String("activation", ""));
+  return One(Activated(node, product, activation, ParametersOf(node)));
 }
 
 Outputs FusedGemm(const NodeImporter& node) {
@@ -92,9 +112,7 @@ Outputs FusedGemm(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const Expr y, Apply(node, "Gemm", in, Copied(node, {"alpha", "beta", "transA", "transB"})));
   INGOT_ASSIGN_OR_RETURN(const std::string activation, node.String("activation", ""));
   if (activation.empty()) return One(y);
-  Attributes parameters = Copied(node, {"activation_alpha", "activation_beta", "activation_gamma"});
-  for (OnnxAttribute& parameter : parameters) parameter.name.erase(0, std::string_view("activation_").size());
-  return One(Activated(node, y, activation, std::move(parameters)));
+  return One(Activated(node, y, activation, ParametersOf(node)));
 }
 
 // The activation of a convolution; its parameters are listed without names.
@@ -279,6 +297,7 @@ constexpr OnnxOpRow kFusedRows[] = {
     {"FusedConv", nullptr, FusedConv, kMicrosoft},
     {"FusedGemm", nullptr, FusedGemm, kMicrosoft},
     {"FusedMatMul", nullptr, FusedMatMul, kMicrosoft},
+    {"FusedMatMulActivation", nullptr, FusedMatMulActivation, kMicrosoft},
     {"Gelu", nullptr, GeluOfSum<false>, kMicrosoft},
     {"NhwcConv", nullptr, NhwcConv, kMicrosoft},
     {"QEmbedLayerNormalization", nullptr, EmbedLayerNormalization<true>, kMicrosoft},

@@ -215,23 +215,45 @@ Result<Expr> Rotated(const NodeImporter& node, const Expr& x, int64_t heads, con
                 AttributeOf("rotary_embedding_dim", int64_t{2} * *half)});
 }
 
+// Where caches are of bytes, returns what is written into both, and makes keys and values what is read from there.
+Result<std::vector<Expr>> CachedAsBytes(const NodeImporter& node, HeadsCall& call) {
+  std::vector<Expr> presents;
+  for (const bool is_key : {true, false}) {
+    Expr& fresh = is_key ? call.key : call.value;
+    Expr& past = is_key ? call.past_key : call.past_value;
+    const DataType dtype = DTypeOf(fresh);
+    INGOT_ASSIGN_OR_RETURN(const Expr heads, JoinedPast(node, fresh, call.key_heads, nullptr));
+    INGOT_ASSIGN_OR_RETURN(const CacheOfBytes cache,
+                           ReadCacheOfBytes(node, is_key ? "k_quant_type" : "v_quant_type", is_key ? 12 : 13,
+                                            call.key_heads, DimsOf(heads)[3]));
+    if (cache.bits == 0) {
+      if (!presents.empty()) return node.Invalid("k_quant_type without v_quant_type");
+      continue;
+    }
+    if (!is_key && presents.empty()) return node.Invalid("v_quant_type without k_quant_type");
+    INGOT_ASSIGN_OR_RETURN(Expr present, cache.Write(node, heads));
+    INGOT_ASSIGN_OR_RETURN(fresh, cache.Read(node, present, dtype));
+    if (past != nullptr) {
+      if (KnownTensor(past->type) == nullptr) return node.Unsupported("a past of unknown rank");
+      INGOT_ASSIGN_OR_RETURN(const Expr read, cache.Read(node, past, dtype));
+      INGOT_ASSIGN_OR_RETURN(present, node.Bind("concat", {TupleOf({past, present})}, {{"axis", int64_t{2}}}));
+      past = read;
+    }
+    presents.push_back(std::move(present));
+  }
+  return presents;
+}
+
 // Inputs: queries (or all operands), keys, values, their past, the lengths of the sequences, the caches of rotations, the
-// positions, what is added to the scores, a sink, and the norms of queries and keys. Beside a past all sequences of a
-// batch are as long as the data.
+// positions, what is added to the scores, a sink, the scales of caches of bytes, and the norms of queries and keys.
+// Beside a past all sequences of a batch are as long as the data.
 Outputs GroupQueryAttention(const NodeImporter& node) {
   INGOT_RETURN_IF_ERROR(CheckAttributes(
       node, {"causal", "do_rotary", "k_norm_epsilon", "k_quant_type", "kv_num_heads", "local_window_size", "num_heads",
-             "q_norm_epsilon", "qk_norm_epsilon", "qk_output", "rotary_interleaved", "scale", "sliding_window_cache",
-             "smooth_softmax", "softcap", "v_quant_type"}));
-  for (const char* name : {"k_quant_type", "v_quant_type"}) {
-    INGOT_ASSIGN_OR_RETURN(const std::string kind, node.String(name, "NONE"));
-    if (kind != "NONE") return node.Unsupported(std::string(name) + " \"" + kind + "\"");
-  }
+             "kv_cache_bit_width", "q_norm_epsilon", "qk_norm_epsilon", "qk_output", "rotary_interleaved", "scale",
+             "sliding_window_cache", "smooth_softmax", "softcap", "v_quant_type"}));
   INGOT_RETURN_IF_ERROR(RefuseUnless(node, "sliding_window_cache", 0));
-  for (const auto& [input, name] :
-       {std::pair<size_t, const char*>(12, "k_scale"), {13, "v_scale"}, {16, "query_seqlens"}}) {
-    INGOT_RETURN_IF_ERROR(RefuseInput(node, input, name));
-  }
+  INGOT_RETURN_IF_ERROR(RefuseInput(node, 16, "query_seqlens"));
   INGOT_ASSIGN_OR_RETURN(const int64_t scores, node.Int("qk_output", 0));
   if (scores < 0 || scores > 2) return node.Invalid("qk_output is " + std::to_string(scores));
   if (scores == 0) INGOT_RETURN_IF_ERROR(RefuseOutput(node, 3, "output_qk"));
@@ -291,11 +313,18 @@ Outputs GroupQueryAttention(const NodeImporter& node) {
     INGOT_ASSIGN_OR_RETURN(call.query, Rotated(node, call.query, call.query_heads, past));
     INGOT_ASSIGN_OR_RETURN(call.key, Rotated(node, call.key, call.key_heads, past));
   }
+  INGOT_ASSIGN_OR_RETURN(const std::vector<Expr> caches, CachedAsBytes(node, call));
   INGOT_ASSIGN_OR_RETURN(std::vector<Expr> results,
                          AttendTo(node, call, wants_scores || WantsOutput(node, 1) || WantsOutput(node, 2)));
-  if (!wants_scores) return results;
-  INGOT_ASSIGN_OR_RETURN(Expr product, ScoresOf(node, call, results.at(1), scores == 2));
-  results.push_back(std::move(product));
+  Expr product;
+  if (wants_scores) {
+    INGOT_ASSIGN_OR_RETURN(product, ScoresOf(node, call, results.at(1), scores == 2));
+  }
+  if (!caches.empty()) {
+    results.resize(1);
+    results.insert(results.end(), caches.begin(), caches.end());
+  }
+  if (wants_scores) results.push_back(std::move(product));
   return results;
 }
 

@@ -1,10 +1,12 @@
 // Operators of streaming models, which continue where their last call stopped: they take their state as a tensor, and
 // return the new one.
 #include <cmath>
+#include <span>
 #include <string>
+#include <utility>
 
 #include "compiler/importer/build.h"
-#include "compiler/importer/ops/contrib.h"
+#include "compiler/importer/ops/contrib_attention.h"
 #include "compiler/importer/ops/families.h"
 #include "compiler/importer/ops/util.h"
 #include "compiler/op/infer.h"
@@ -12,9 +14,16 @@
 namespace ingot::importer {
 namespace {
 
-// A depthwise convolution over the last axis that also reads the state, the end of the input so far.
-Outputs CausalConvWithState(const NodeImporter& node) {
-  INGOT_ASSIGN_OR_RETURN(const Expr x, node.Input(0));
+// How a convolution of a streaming model takes its data: [batch, channels, length], or [batch, length, ...] of channels
+// that have one axis or several.
+struct CausalForm {
+  int64_t dilation = 1;
+  bool channels_last = false;
+};
+
+// A depthwise convolution over the length that also reads the state, the end of the input so far.
+Outputs CausalConvolution(const NodeImporter& node, const CausalForm& form) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const Expr weight, node.Input(1));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> kernel, StaticRankDims(node, 1));
@@ -22,30 +31,86 @@ Outputs CausalConvWithState(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const std::string activation, node.String("activation", "none"));
   const bool is_swish = activation == "silu" || activation == "swish";
   if (!is_swish && activation != "none") return node.Invalid("activation is \"" + activation + "\"");
-  if (in.size() != 3 || kernel.size() != 3) return node.Invalid("expected an input and a weight of rank 3");
+  if (in.size() < 3 || (in.size() > 3 && !form.channels_last) || kernel.size() != 3) {
+    return node.Invalid("expected an input and a weight of rank 3");
+  }
   const auto channels = ir::AsConstInt(kernel[0]), width = ir::AsConstInt(kernel[2]);
   if (!channels || !width) return node.Unsupported("a weight of symbolic dims");
-  const std::vector<PrimExpr> state_dims = {in[0], in[1], ir::Int64(*width - 1)};
+  const std::span<const PrimExpr> parts(in.begin() + 2, in.end());
+  if (form.channels_last && op::DimsDiffer(Product(parts), ir::Int64(*channels))) {
+    return node.Invalid("the input's channels are not those of the weight");
+  }
+  const PrimExpr &batch = in[0], &length = in[form.channels_last ? 1 : 2], many = ir::Int64(*channels);
+  const PrimExpr state = ir::Int64((*width - 1) * form.dilation);
+  const auto channels_first = [&](Expr value, const PrimExpr& along) -> Result<Expr> {
+    if (!form.channels_last) return value;
+    INGOT_ASSIGN_OR_RETURN(value, node.Bind("reshape", {value, ShapeOf({batch, along, many})}));
+    return Permuted(node, std::move(value), {0, 2, 1});
+  };
+  const auto as_given = [&](Expr value, const PrimExpr& along) -> Result<Expr> {
+    if (!form.channels_last) return value;
+    std::vector<PrimExpr> dims = in;
+    dims[1] = along;
+    INGOT_ASSIGN_OR_RETURN(value, Permuted(node, std::move(value), {0, 2, 1}));
+    return ReshapeTo(node, std::move(value), std::move(dims));
+  };
+  INGOT_ASSIGN_OR_RETURN(x, channels_first(std::move(x), length));
   Expr past;
   if (node.HasInput(3)) {
-    INGOT_ASSIGN_OR_RETURN(past, node.Input(3));
+    std::vector<PrimExpr> dims = in;
+    dims[form.channels_last ? 1 : 2] = state;
+    INGOT_ASSIGN_OR_RETURN(past, form.channels_last ? InputOfDims(node, 3, std::move(dims)) : node.Input(3));
+    INGOT_ASSIGN_OR_RETURN(past, channels_first(std::move(past), state));
   } else {
-    INGOT_ASSIGN_OR_RETURN(past, node.Bind("zeros", {ShapeOf(state_dims)}, {{"dtype", *type->dtype}}));
+    const PrimExpr& own = form.channels_last ? many : in[1];
+    INGOT_ASSIGN_OR_RETURN(past, node.Bind("zeros", {ShapeOf({batch, own, state})}, {{"dtype", *type->dtype}}));
   }
   INGOT_ASSIGN_OR_RETURN(const Expr all, node.Bind("concat", {TupleOf({past, x})}, {{"axis", int64_t{2}}}));
-  INGOT_ASSIGN_OR_RETURN(Expr y, node.Bind("nn.conv1d", {all, weight}, {{"groups", *channels}}));
+  ir::Attrs attrs = {{"groups", *channels}};
+  if (form.dilation != 1) attrs = attrs.With("dilation", AttrValue::Ints({form.dilation}));
+  INGOT_ASSIGN_OR_RETURN(Expr y, node.Bind("nn.conv1d", {all, weight}, attrs));
   if (node.HasInput(2)) {
     INGOT_ASSIGN_OR_RETURN(Expr bias, node.Input(2));
-    INGOT_ASSIGN_OR_RETURN(bias, node.Bind("reshape", {bias, ShapeOf({ir::Int64(*channels), ir::Int64(1)})}));
+    INGOT_ASSIGN_OR_RETURN(bias, node.Bind("reshape", {bias, ShapeOf({many, ir::Int64(1)})}));
     INGOT_ASSIGN_OR_RETURN(y, node.Bind("add", {y, bias}));
   }
   if (is_swish) {
     INGOT_ASSIGN_OR_RETURN(y, node.Bind("nn.silu", {y}));
   }
   const auto numbers = [](const PrimExpr& value) { return TupleOf({Number(value)}); };
-  INGOT_ASSIGN_OR_RETURN(Expr present, node.Bind("strided_slice", {all, numbers(ir::Int64(2)), numbers(in[2]),
-                                                                   numbers(op::SimplifyDim(in[2] + (*width - 1)))}));
+  INGOT_ASSIGN_OR_RETURN(Expr present, node.Bind("strided_slice", {all, numbers(ir::Int64(2)), numbers(length),
+                                                                   numbers(op::SimplifyDim(length + state))}));
+  INGOT_ASSIGN_OR_RETURN(y, as_given(std::move(y), length));
+  INGOT_ASSIGN_OR_RETURN(present, as_given(std::move(present), state));
   return std::vector<Expr>{std::move(y), std::move(present)};
+}
+
+Outputs CausalConvWithState(const NodeImporter& node) { return CausalConvolution(node, {}); }
+
+// com.microsoft's form, without what runs on GPUs alone.
+Outputs MsCausalConvWithState(const NodeImporter& node) {
+  INGOT_RETURN_IF_ERROR(
+      CheckAttributes(node, {"activation", "channels_last", "dilation", "input_channel_offset", "input_channels",
+                             "ndim", "state_channels_last", "state_length", "state_update_capacity", "state_window"}));
+  for (const auto& [name, value] : {std::pair<const char*, int64_t>("ndim", 1),
+                                    {"state_window", 0},
+                                    {"state_update_capacity", 0},
+                                    {"state_channels_last", -1},
+                                    {"state_length", 0},
+                                    {"input_channel_offset", 0},
+                                    {"input_channels", 0}}) {
+    INGOT_RETURN_IF_ERROR(RefuseUnless(node, name, value));
+  }
+  INGOT_RETURN_IF_ERROR(RefuseOutput(node, 2, "state_update"));
+  CausalForm form;
+  INGOT_ASSIGN_OR_RETURN(form.dilation, node.Int("dilation", 1));
+  INGOT_ASSIGN_OR_RETURN(const int64_t channels_last, node.Int("channels_last", 0));
+  constexpr int64_t kFarthest = int64_t{1} << 20;
+  if (form.dilation < 1 || form.dilation > kFarthest) {
+    return node.Invalid("dilation is " + std::to_string(form.dilation));
+  }
+  form.channels_last = channels_last != 0;
+  return CausalConvolution(node, form);
 }
 
 // Writes each sample's update into its cache from the sample's own position on, around the end if the cache is
@@ -175,6 +240,7 @@ Outputs LinearAttention(const NodeImporter& node) {
 
 constexpr OnnxOpRow kStreamingRows[] = {
     {"CausalConvWithState", nullptr, CausalConvWithState},
+    {"CausalConvWithState", nullptr, MsCausalConvWithState, kMicrosoft},
     {"LinearAttention", nullptr, LinearAttention},
     {"LinearAttention", nullptr, LinearAttention, kMicrosoft},
     {"TensorScatter", nullptr, TensorScatter},
