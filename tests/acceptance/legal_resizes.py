@@ -151,6 +151,48 @@ def to_nothing_by_scales_of_data():
     return by_data(3, 7, [1, 1, 0.25, 2], mode="linear")
 
 
+def linear_antialias_by_scales_of_data():
+    return antialias_by_data([1, 1, 0.6, 0.3], "linear")
+
+
+def cubic_antialias_by_scales_of_data():
+    return antialias_by_data([1, 1, 0.55, 1.7], "cubic")
+
+
+def antialias_by_data(scales, mode):
+    return Recipe([node("Resize", ["x", "", "s"], ["y"], mode=mode, antialias=1)],
+                  {"x": picture(9, 14), "s": ([4], np.array(scales, np.float32))}, opset=18)
+
+
+def region_of_data(region, sizes, want=None, opset=19, axes=None, **attributes):
+    """A part of a picture that an input gives, as converters of TensorFlow's crop_and_resize write it."""
+    given = {} if axes is None else {"axes": axes}
+    return Recipe([node("Resize", ["x", "r", "", "z"], ["y"], coordinate_transformation_mode="tf_crop_and_resize",
+                        extrapolation_value=1.5, **given, **attributes)],
+                  {"x": picture(6, 7), "r": ([len(region)], np.array(region, np.float32)),
+                   "z": ([len(sizes)], ints(*sizes))}, opset=opset, want=want)
+
+
+def linear_region_of_data():
+    return region_of_data([0, 0, 0.1, -0.2, 1, 1, 0.8, 1.1], [1, 2, 5, 8], mode="linear")
+
+
+def nearest_region_of_data():
+    return region_of_data([0, 0, 0.15, 0.2, 1, 1, 0.8, 0.95], [1, 2, 4, 9], mode="nearest")
+
+
+def cubic_region_of_data():
+    return region_of_data([0.15, 0.2, 0.85, 0.95], [4, 9], axes=[2, 3], mode="cubic", cubic_coeff_a=-0.5)
+
+
+def region_of_data_by_axes_in_another_order():
+    return region_of_data([0.2, 0.1, 0.9, 0.7], [5, 3], axes=[3, 2], mode="linear")
+
+
+def middle_of_a_region_of_data():
+    return region_of_data([0.2, 0.1, 0.9, 0.7], [1, 1], axes=[2, 3], mode="linear")
+
+
 def one_axis_by_a_scale_of_data():
     return Recipe([node("Resize", ["x", "", "s"], ["y"], mode="linear", axes=[2])],
                   {"x": ([1, 2, "h"], normal(1, 2, 5)), "s": (["k"], np.array([3.7], np.float32))}, opset=19)

@@ -47,6 +47,7 @@ def columns_to_image(x, image, block, strides, dilations, pads):
             y[(..., *place)] += parts[(..., *k, *at)]
     return y[(..., *[slice(p, p + n) for p, n in zip(pads, image)])]
 
+REFUSALS = 1, 2, 3  # exit codes of vm-run: a failed assertion, a negative dim, and other bad input
 
 class RareOps(unittest.TestCase):
     def setUp(self):
@@ -60,10 +61,13 @@ class RareOps(unittest.TestCase):
         return subprocess.run([BIN / "vm-compile", self.folder / "model.onnx", "-o", self.folder / "model.ingot"],
                               capture_output=True, text=True, timeout=240)
 
-    def run_vm(self, feeds):
+    def call_vm(self, feeds):
         np.savez(self.folder / "in.npz", **feeds)
-        ran = subprocess.run([BIN / "vm-run", self.folder / "model.ingot", self.folder / "in.npz", "--output",
-                              f"@{self.folder / 'out.npz'}"], capture_output=True, text=True, timeout=60)
+        return subprocess.run([BIN / "vm-run", self.folder / "model.ingot", self.folder / "in.npz", "--output",
+                               f"@{self.folder / 'out.npz'}"], capture_output=True, text=True, timeout=60)
+
+    def run_vm(self, feeds):
+        ran = self.call_vm(feeds)
         self.assertEqual(ran.returncode, 0, ran.stderr)
         return np.load(self.folder / "out.npz")["y"]
 
@@ -146,8 +150,9 @@ class RareOps(unittest.TestCase):
                     self.check(model_of("Col2Im", x, ["N", shape[1], "L"], **more), x, expected)
                 self.assertEqual(self.run_vm({"x": x[:0]}).shape, (0, 2, *image))
 
-    def check_transform(self, dims, axis, dtype=np.float32, length=None, inverse=0, onesided=0, free=(), is_compiled=False):
-        """A DFT beside numpy's, in float64."""
+    def check_transform(self, dims, axis, dtype=np.float32, length=None, inverse=0, onesided=0, free=(), is_compiled=False,
+                        is_given=False):
+        """A DFT beside numpy's, in float64. is_given: the length is an input."""
         x = self.rng.standard_normal(dims).astype(dtype)
         z = x[..., 0].astype(np.float64) + (1j * x[..., 1] if dims[-1] == 2 else 0)
         n = length or (2 * (dims[axis] - 1) if inverse and onesided else dims[axis])
@@ -163,12 +168,15 @@ class RareOps(unittest.TestCase):
         infos = [helper.make_tensor_value_info("x", helper.np_dtype_to_tensor_dtype(x.dtype),
                                                [f"d{i}" if i in free else d for i, d in enumerate(dims)])]
         numbers = [numpy_helper.from_array(np.int64(axis).reshape(()), "axis")]
-        numbers += [numpy_helper.from_array(np.int64(length).reshape(()), "length")] if length else []
+        if is_given:
+            infos.append(helper.make_tensor_value_info("length", onnx.TensorProto.INT64, []))
+        elif length:
+            numbers.append(numpy_helper.from_array(np.int64(length).reshape(()), "length"))
         graph = helper.make_graph([node], "one", infos, [onnx.ValueInfoProto(name="y")], numbers)
         if not is_compiled:
             made = self.compile(helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 20)]))
             self.assertEqual(made.returncode, 0, made.stderr)
-        got = self.run_vm({"x": x})
+        got = self.run_vm({"x": x} | ({"length": np.int64(length)} if is_given else {}))
         self.assertEqual((got.shape, got.dtype), (expected.shape, x.dtype))
         rounding = {np.float16: 1e-3, np.float32: 2e-6, np.float64: 1e-12}[dtype]
         self.assertLess(np.abs(got - expected).max(), rounding * max(1, np.abs(expected).max()))
@@ -179,6 +187,45 @@ class RareOps(unittest.TestCase):
                 with self.subTest(n, parts=parts, inverse=inverse, onesided=onesided):
                     self.check_transform([2, n, 3, parts], 1, np.float64 if inverse else np.float32, inverse=inverse,
                                          onesided=onesided, free=(0, 1), is_compiled=n > 1)
+
+    def test_numbers_of_one_side_of_a_spectrum_as_long_as_an_axis(self):
+        for n in (2, 3, 9, 128):
+            self.check_transform([2, n, 3, 2], 1, inverse=1, onesided=1, free=(0, 1), is_compiled=n > 2)
+
+    def test_transforms_of_lengths_that_are_given(self):
+        """The rows are cut, or filled up with zeros."""
+        for parts, inverse, onesided in [(1, 0, 0), (1, 0, 1), (2, 1, 0), (2, 1, 1)]:
+            for i, (rows, length) in enumerate(((9, 9), (9, 16), (9, 5), (3, 1), (1, 7), (9, 17))):
+                with self.subTest(length, rows=rows, parts=parts, inverse=inverse, onesided=onesided):
+                    self.check_transform([2, rows, 3, parts], 1, np.float64, length, inverse, onesided, free=(0, 1),
+                                         is_compiled=i > 0, is_given=True)
+        for length in (-1, -2 ** 63):
+            ran = self.call_vm({"x": np.zeros([2, 9, 3, 2]), "length": np.int64(length)})
+            self.assertIn(ran.returncode, REFUSALS, ran.stderr)
+
+    def test_frames_of_steps_and_lengths_that_are_given(self):
+        signal = self.rng.standard_normal([2, 50, 1]).astype(np.float32)
+        for has_window, has_length in ((True, False), (True, True), (False, True)):
+            inputs = {"x": (onnx.TensorProto.FLOAT, ["N", "L", 1]), "step": (onnx.TensorProto.INT64, [])}
+            inputs |= {"w": (onnx.TensorProto.FLOAT, ["W"])} if has_window else {}
+            inputs |= {"n": (onnx.TensorProto.INT64, [])} if has_length else {}
+            node = helper.make_node("STFT", [name if name in inputs else "" for name in ("x", "step", "w", "n")], ["y"],
+                                    onesided=1)
+            graph = helper.make_graph([node], "one", [helper.make_tensor_value_info(k, *v) for k, v in inputs.items()],
+                                      [onnx.ValueInfoProto(name="y")])
+            model = helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 17)])
+            made = self.compile(model)
+            self.assertEqual(made.returncode, 0, made.stderr)
+            for step, length in ((8, 16), (5, 7), (1, 50)):
+                window = self.rng.standard_normal(length).astype(np.float32) if has_window else np.ones(length)
+                given = {"x": signal, "step": np.int64(step), "w": window.astype(np.float32), "n": np.int64(length)}
+                got = self.run_vm({name: given[name] for name in inputs})
+                frames = [signal[:, i:i + length, 0] * window for i in range(0, 50 - length + 1, step)]
+                expected = np.fft.rfft(np.stack(frames, 1), axis=-1)
+                np.testing.assert_allclose(got[..., 0] + 1j * got[..., 1], expected, atol=1e-4)
+            wrong = given | {"step": np.int64(0)}
+            ran = self.call_vm({name: wrong[name] for name in inputs})
+            self.assertIn(ran.returncode, REFUSALS, ran.stderr)
 
     def test_transforms_of_any_constant_length(self):
         forms = [(1, 0, 0), (1, 0, 1), (2, 0, 0), (2, 1, 0), (2, 1, 1)]  # components, inverse, onesided

@@ -82,14 +82,15 @@ Result<Expr> ResizeAntialiased(const NodeImporter& node, const std::vector<int64
   for (size_t i = 0; i < axes.size(); ++i) {
     const PrimExpr &in = from[static_cast<size_t>(axes[i])], &out = dims[static_cast<size_t>(axes[i])];
     const auto length = ir::AsConstInt(in), wanted = ir::AsConstInt(out);
-    const bool has_scale_of_one = options.ratios.empty() && (scales.empty() || scales[i] == 1);
+    const bool has_scale_of_one = options.ratios.empty() && options.parts.empty() && (scales.empty() || scales[i] == 1);
     if (op::DimsEqual(in, out) && has_scale_of_one) continue;
     const auto places = op::FindAntialiasPlaces(options.coordinates);
     if (!places) return node.Unsupported("antialias with the places of " + options.coordinates);
     const op::AntialiasFilter filter{options.method == "linear", options.cubic_alpha, options.exclude_outside, *places};
     op::AntialiasScale scale{scales.empty() ? 0 : scales[i], options.ratios, options.policy == "not_smaller"};
+    if (!options.parts.empty()) scale.ratios = {options.parts[i], ir::Int64(kPartsOfScale)};
     if (scales.empty() && scale.ratios.empty()) scale.ratios = {out, in};
-    const bool is_constant = length && wanted && options.ratios.empty();
+    const bool is_constant = length && wanted && options.ratios.empty() && options.parts.empty();
     if (is_constant && (*length < 1 || *wanted < 1)) {
       return node.Invalid("a resize of " + std::to_string(*length) + " elements to " + std::to_string(*wanted));
     }

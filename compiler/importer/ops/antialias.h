@@ -19,7 +19,10 @@ struct AntialiasOptions {
   // policy "not_smaller", the greatest.
   std::vector<PrimExpr> ratios = {};
   std::string policy = {};
+  // Where data give the scale of each axis: how many of these parts of 1 it has.
+  std::vector<PrimExpr> parts = {};
 };
+constexpr int64_t kPartsOfScale = int64_t{1} << 30;
 // Resizes the first input along the axes to these lengths; scales are those for the coordinates (empty: quotients of the
 // lengths). Weights between lengths that are symbols are computed when the model runs. Integers are resized as floats,
 // whose sums are rounded and keep to the dtype.

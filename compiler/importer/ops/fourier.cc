@@ -217,7 +217,7 @@ class Fourier {
     INGOT_ASSIGN_OR_RETURN(Pair y, Components(x));
     INGOT_ASSIGN_OR_RETURN(y, Multiply(y, Tables({n}, chirp)));
     INGOT_ASSIGN_OR_RETURN(x, Joined(y, n));
-    INGOT_ASSIGN_OR_RETURN(x, WithLength(node_, std::move(x), length));
+    INGOT_ASSIGN_OR_RETURN(x, WithLength(node_, std::move(x), ir::Int64(length)));
     INGOT_ASSIGN_OR_RETURN(x, Transform(std::move(x), length));
     INGOT_ASSIGN_OR_RETURN(y, Components(x));
     INGOT_ASSIGN_OR_RETURN(y, Multiply(y, Tables({length}, filter)));
@@ -241,31 +241,9 @@ class Fourier {
   const int sign_;
 };
 
-}  // namespace
-
-Result<Expr> LastSlice(const NodeImporter& node, const Expr& x, const PrimExpr& begin, const PrimExpr& end) {
-  const auto list = [](const PrimExpr& number) { return TupleOf({Number(number)}); };
-  const PrimExpr axis = ir::Int64(std::ssize(DimsOf(x)) - 1);
-  return node.Bind("strided_slice", {x, list(axis), list(begin), list(end)});
-}
-
-Result<Expr> WithLength(const NodeImporter& node, Expr x, int64_t length) {
-  std::vector<PrimExpr> dims = DimsOf(x);
-  const auto rows = ir::AsConstInt(dims.back());
-  if (rows == length) return x;
-  if (!rows || *rows < length) {
-    dims.back() = op::SimplifyDim(ir::Max(ir::Int64(length) - dims.back(), ir::Int64(0)));
-    INGOT_ASSIGN_OR_RETURN(const Expr zeros, node.Bind("zeros", {ShapeOf(dims)}, {{"dtype", DTypeOf(x)}}));
-    INGOT_ASSIGN_OR_RETURN(x, node.Bind("concat", {TupleOf({x, zeros})}, {{"axis", std::ssize(dims) - 1}}));
-  }
-  if (rows && *rows < length) return x;
-  INGOT_ASSIGN_OR_RETURN(x, LastSlice(node, x, ir::Int64(0), ir::Int64(length)));
-  dims.back() = ir::Int64(length);
-  return WithDims(node, std::move(x), std::move(dims));
-}
-
-Result<Expr> FourierTransformBySymbols(const NodeImporter& node, const Expr& x, const PrimExpr& length,
-                                       const PrimExpr& bins, int sign) {
+// Of a length that only run time knows: products with matrices that are computed then, length x bins.
+Result<Expr> TransformBySymbols(const NodeImporter& node, const Expr& x, const PrimExpr& length, const PrimExpr& bins,
+                                int sign) {
   const DataType index = DataType::Int(64), exact = DataType::Float(64), dtype = DTypeOf(x);
   const PrimExpr zero = ir::Int64(0), one = ir::Int64(1);
   const auto bind = [&](const char* row, const Expr& a, const Expr& b) { return node.Bind(row, {a, b}); };
@@ -309,11 +287,38 @@ Result<Expr> FourierTransformBySymbols(const NodeImporter& node, const Expr& x, 
   return node.Bind("concat", {TupleOf({result_real, result_imaginary})}, {{"axis", int64_t{1}}});
 }
 
-Result<Expr> FourierTransform(const NodeImporter& node, Expr x, int64_t length, int64_t bins, int sign) {
+}  // namespace
+
+Result<Expr> LastSlice(const NodeImporter& node, const Expr& x, const PrimExpr& begin, const PrimExpr& end) {
+  const auto list = [](const PrimExpr& number) { return TupleOf({Number(number)}); };
+  const PrimExpr axis = ir::Int64(std::ssize(DimsOf(x)) - 1);
+  return node.Bind("strided_slice", {x, list(axis), list(begin), list(end)});
+}
+
+Result<Expr> WithLength(const NodeImporter& node, Expr x, const PrimExpr& length) {
+  std::vector<PrimExpr> dims = DimsOf(x);
+  const PrimExpr rows = dims.back();
+  if (op::DimsEqual(rows, length)) return x;
+  const auto have = ir::AsConstInt(rows), want = ir::AsConstInt(length);
+  if (!have || !want || *have < *want) {
+    dims.back() = op::SimplifyDim(ir::Max(length - rows, ir::Int64(0)));
+    INGOT_ASSIGN_OR_RETURN(const Expr zeros, node.Bind("zeros", {ShapeOf(dims)}, {{"dtype", DTypeOf(x)}}));
+    INGOT_ASSIGN_OR_RETURN(x, node.Bind("concat", {TupleOf({x, zeros})}, {{"axis", std::ssize(dims) - 1}}));
+  }
+  if (have && want && *have < *want) return x;
+  INGOT_ASSIGN_OR_RETURN(x, LastSlice(node, x, ir::Int64(0), length));
+  dims.back() = length;
+  return WithDims(node, std::move(x), std::move(dims));
+}
+
+Result<Expr> FourierTransform(const NodeImporter& node, Expr x, const PrimExpr& length, const PrimExpr& bins,
+                              int sign) {
+  const auto known = ir::AsConstInt(length), wanted = ir::AsConstInt(bins);
+  if (!known || !wanted) return TransformBySymbols(node, x, length, bins, sign);
   const Fourier fourier(node, DTypeOf(x), sign);
-  if (length <= kShortTransform) return fourier.Short(std::move(x), length, bins);
-  INGOT_ASSIGN_OR_RETURN(x, fourier.Transform(std::move(x), length));
-  return bins == length ? Result<Expr>(std::move(x)) : LastSlice(node, x, ir::Int64(0), ir::Int64(bins));
+  if (*known <= kShortTransform) return fourier.Short(std::move(x), *known, *wanted);
+  INGOT_ASSIGN_OR_RETURN(x, fourier.Transform(std::move(x), *known));
+  return *wanted == *known ? Result<Expr>(std::move(x)) : LastSlice(node, x, ir::Int64(0), bins);
 }
 
 }  // namespace ingot::importer

@@ -10,13 +10,11 @@ namespace ingot::importer {
 constexpr int64_t kLongestTransform = int64_t{1} << 22;
 
 // Returns sum over j of x[j] * exp(sign * 2 pi i * j * k / length), [batch, 2, bins], for the bins k < bins; x has one
-// component or two, in float32 or float64.
-Result<Expr> FourierTransform(const NodeImporter& node, Expr x, int64_t length, int64_t bins, int sign);
-// The same of a length that only run time knows: products with matrices that are computed then, length x bins.
-Result<Expr> FourierTransformBySymbols(const NodeImporter& node, const Expr& x, const PrimExpr& length,
-                                       const PrimExpr& bins, int sign);
+// component or two, in float32 or float64. A transform whose length only run time knows is a product with matrices that
+// are computed then, length x bins.
+Result<Expr> FourierTransform(const NodeImporter& node, Expr x, const PrimExpr& length, const PrimExpr& bins, int sign);
 // Returns x [batch, components, rows], of any number of rows, cut or filled up with zeros to so many.
-Result<Expr> WithLength(const NodeImporter& node, Expr x, int64_t length);
+Result<Expr> WithLength(const NodeImporter& node, Expr x, const PrimExpr& length);
 // Returns the elements [begin, end) along the last axis.
 Result<Expr> LastSlice(const NodeImporter& node, const Expr& x, const PrimExpr& begin, const PrimExpr& end);
 

@@ -6,6 +6,7 @@
 #include "compiler/importer/build.h"
 #include "compiler/importer/ops/antialias.h"
 #include "compiler/importer/ops/families.h"
+#include "compiler/importer/ops/resize_region.h"
 #include "compiler/importer/ops/util.h"
 #include "compiler/op/infer.h"
 
@@ -278,6 +279,17 @@ Result<bool> IsAntialiased(const NodeImporter& node, const Sizes& sizes, const s
   });
 }
 
+// Scales that data give, as whole numbers of the parts of which antialias has so many in a scale of 1.
+Result<std::vector<PrimExpr>> PartsOfScales(const NodeImporter& node, const Expr& scales) {
+  const DataType wide = DataType::Float(64);
+  INGOT_ASSIGN_OR_RETURN(Expr parts, CastTo(node, scales, wide));
+  INGOT_ASSIGN_OR_RETURN(const Expr whole, node.Scalar(static_cast<double>(kPartsOfScale), wide));
+  INGOT_ASSIGN_OR_RETURN(parts, node.Bind("multiply", {parts, whole}));
+  INGOT_ASSIGN_OR_RETURN(parts, node.Bind("round", {parts}));
+  INGOT_ASSIGN_OR_RETURN(parts, CastTo(node, std::move(parts), DataType::Int(64)));
+  return node.NameElements(std::move(parts));
+}
+
 Outputs Resize(const NodeImporter& node) {
   if (node.opset() < 11) return ResizeByScales(node);
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
@@ -303,9 +315,11 @@ Outputs Resize(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const double outside, node.Float("extrapolation_value", 0));
   INGOT_ASSIGN_OR_RETURN(const bool antialiased, IsAntialiased(node, sizes, method));
   if (antialiased) {
-    if (sizes.scale_tensor != nullptr) return node.Unsupported("antialias by scales that are not constant");
-    return One(ResizeAntialiased(node, sizes.axes, sizes.scales, sizes.dims,
-                                 {method, places, alpha, exclude != 0, sizes.ratios, sizes.policy}));
+    AntialiasOptions options{method, places, alpha, exclude != 0, sizes.ratios, sizes.policy};
+    if (sizes.scale_tensor != nullptr) {
+      INGOT_ASSIGN_OR_RETURN(options.parts, PartsOfScales(node, sizes.scale_tensor));
+    }
+    return One(ResizeAntialiased(node, sizes.axes, sizes.scales, sizes.dims, options));
   }
   ir::Attrs attrs = {{"method", method},
                      {"coordinate_transformation_mode", places},
@@ -314,6 +328,13 @@ Outputs Resize(const NodeImporter& node) {
                      {"cubic_exclude", exclude != 0},
                      {"extrapolation_value", outside}};
   if (places == "tf_crop_and_resize") {
+    if (node.HasInput(1) && !node.IsConstant(1)) {
+      INGOT_ASSIGN_OR_RETURN(const Expr region, node.Input(1));
+      INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> own, StaticRankDims(node, 1));
+      if (own.size() != 1) return node.Invalid("expected a region of rank 1");
+      return One(
+          ResizeRegion(node, sizes.axes, sizes.dims, region, axes, {method, rounding, alpha, exclude != 0, outside}));
+    }
     INGOT_ASSIGN_OR_RETURN(const std::vector<double> roi, ConstantNumbers(node, 1, "roi"));
     attrs = attrs.With("roi", Floats(roi));
   }

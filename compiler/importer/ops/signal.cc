@@ -12,20 +12,24 @@
 namespace ingot::importer {
 namespace {
 
-Status CheckLength(const NodeImporter& node, int64_t length) {
-  if (length < 1) return node.Invalid("a transform of " + std::to_string(length) + " numbers");
-  if (length <= kLongestTransform) return Status();
-  return node.Unsupported("a transform of " + std::to_string(length) + " numbers");
+Status CheckLength(const NodeImporter& node, const PrimExpr& symbol) {
+  const auto length = ir::AsConstInt(symbol);
+  if (!length) return Status();
+  if (*length < 1) return node.Invalid("a transform of " + std::to_string(*length) + " numbers");
+  if (*length <= kLongestTransform) return Status();
+  return node.Unsupported("a transform of " + std::to_string(*length) + " numbers");
 }
+
+PrimExpr HalfOf(const PrimExpr& length) { return op::SimplifyDim(ir::FloorDiv(length, ir::Int64(2)) + 1); }
 
 // What a DFT node asks for.
 struct TransformOf {
-  int64_t axis, length;
-  PrimExpr symbol;  // the length, where only run time knows it; the transform then reads and gives whole rows
+  int64_t axis;
+  PrimExpr length;
   bool is_inverse, is_onesided;
   // The elements that it reads, and that it gives.
-  int64_t read() const { return is_inverse && is_onesided ? length / 2 + 1 : length; }
-  int64_t bins() const { return !is_inverse && is_onesided ? length / 2 + 1 : length; }
+  PrimExpr read() const { return is_inverse && is_onesided ? HalfOf(length) : length; }
+  PrimExpr bins() const { return !is_inverse && is_onesided ? HalfOf(length) : length; }
 };
 
 // The axis is an attribute until opset 19 and an input from 20 on. The last axis holds the components.
@@ -41,7 +45,7 @@ Result<TransformOf> ReadTransform(const NodeImporter& node, const std::vector<Pr
   const int64_t rank = std::ssize(in);
   INGOT_ASSIGN_OR_RETURN(axis, NormaliseAxis(node, axis, rank));
   if (rank < 2 || axis == rank - 1) return node.Invalid("the last axis holds the components");
-  TransformOf t{axis, 0, nullptr, inverse != 0, onesided != 0};
+  TransformOf t{axis, in[static_cast<size_t>(axis)], inverse != 0, onesided != 0};
   const auto parts = ir::AsConstInt(in.back());
   if (!parts) return node.Unsupported("an unknown number of components");
   if (*parts != 1 && *parts != 2) return node.Invalid("expected one component or two");
@@ -49,17 +53,11 @@ Result<TransformOf> ReadTransform(const NodeImporter& node, const std::vector<Pr
     return node.Invalid("expected one component, or two of an inverse transform, of what is one-sided");
   }
   if (node.HasInput(1)) {
-    INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> given, node.ConstantInts(1, "the transform's length"));
+    INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> given, node.DataInts(1, "the transform's length", 1));
     if (given.size() != 1) return node.Invalid("the transform's length: expected one number");
     t.length = given[0];
-  } else {
-    const auto rows = ir::AsConstInt(in[static_cast<size_t>(axis)]);
-    if (!rows) {
-      if (t.is_inverse && t.is_onesided) return node.Unsupported("one side of a spectrum of unknown length");
-      t.symbol = in[static_cast<size_t>(axis)];
-      return t;
-    }
-    t.length = t.is_inverse && t.is_onesided ? 2 * (*rows - 1) : *rows;
+  } else if (t.is_inverse && t.is_onesided) {
+    t.length = op::SimplifyDim((t.length - 1) * int64_t{2});
   }
   INGOT_RETURN_IF_ERROR(CheckLength(node, t.length));
   return t;
@@ -67,15 +65,20 @@ Result<TransformOf> ReadTransform(const NodeImporter& node, const std::vector<Pr
 
 // The whole of a spectrum [batch, 2, length / 2 + 1] that real numbers have: behind its middle the bins come back,
 // conjugated. The imaginary parts of the first bin and of a middle one have no part in the result.
-Result<Expr> WholeSpectrum(const NodeImporter& node, const Expr& x, int64_t length) {
-  const int64_t mirrored = (length - 1) / 2;
-  if (mirrored == 0) return WithLength(node, x, length);
-  INGOT_ASSIGN_OR_RETURN(Expr back, LastSlice(node, x, ir::Int64(1), ir::Int64(1 + mirrored)));
+Result<Expr> WholeSpectrum(const NodeImporter& node, const Expr& x, const PrimExpr& length) {
+  const PrimExpr mirrored = op::SimplifyDim(ir::FloorDiv(length - 1, ir::Int64(2))), one = ir::Int64(1);
+  if (ir::IsConstInt(mirrored, 0)) return WithLength(node, x, length);
+  std::vector<PrimExpr> dims = DimsOf(x);
+  INGOT_ASSIGN_OR_RETURN(Expr back, LastSlice(node, x, one, op::SimplifyDim(mirrored + 1)));
+  dims.back() = mirrored;
+  back = WithDims(node, std::move(back), dims);
   INGOT_ASSIGN_OR_RETURN(back, node.Bind("flip", {back}, {{"axis", int64_t{2}}}));
   const Expr signs = ConstantOf(DataType::Float(32), {2, 1}, std::vector<float>{1, -1});
   INGOT_ASSIGN_OR_RETURN(const Expr sign, CastTo(node, signs, DTypeOf(x)));
   INGOT_ASSIGN_OR_RETURN(back, node.Bind("multiply", {back, sign}));
-  return node.Bind("concat", {TupleOf({x, back})}, {{"axis", int64_t{2}}});
+  INGOT_ASSIGN_OR_RETURN(Expr whole, node.Bind("concat", {TupleOf({x, back})}, {{"axis", int64_t{2}}}));
+  dims.back() = length;
+  return WithDims(node, std::move(whole), std::move(dims));
 }
 
 Outputs Dft(const NodeImporter& node) {
@@ -99,27 +102,22 @@ Outputs Dft(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(x, node.Bind("permute_dims", {x}, {{"axes", AttrValue::Ints(order)}}));
   INGOT_ASSIGN_OR_RETURN(x, node.Bind("reshape", {x, ShapeOf({batch, in.back(), in[static_cast<size_t>(t.axis)]})}));
   const int sign = t.is_inverse ? 1 : -1;
-  PrimExpr bins = ir::Int64(t.bins());
-  if (t.symbol != nullptr) {
-    bins = t.is_onesided ? op::SimplifyDim(ir::FloorDiv(t.symbol, ir::Int64(2)) + 1) : t.symbol;
-    INGOT_ASSIGN_OR_RETURN(x, FourierTransformBySymbols(node, x, t.symbol, bins, sign));
-  } else {
-    INGOT_ASSIGN_OR_RETURN(x, WithLength(node, std::move(x), t.read()));
-    if (t.is_inverse && t.is_onesided) {
-      INGOT_ASSIGN_OR_RETURN(x, WholeSpectrum(node, x, t.length));
-    }
-    INGOT_ASSIGN_OR_RETURN(x, FourierTransform(node, x, t.length, t.bins(), sign));
+  const PrimExpr bins = t.bins();
+  INGOT_ASSIGN_OR_RETURN(x, WithLength(node, std::move(x), t.read()));
+  if (t.is_inverse && t.is_onesided) {
+    INGOT_ASSIGN_OR_RETURN(x, WholeSpectrum(node, x, t.length));
   }
+  INGOT_ASSIGN_OR_RETURN(x, FourierTransform(node, x, t.length, bins, sign));
   int64_t parts = 2;
   if (t.is_inverse) {
     Expr share;
-    if (t.symbol != nullptr) {
-      INGOT_ASSIGN_OR_RETURN(const Expr length, node.Bind("shape_to_tensor", {ShapeOf({t.symbol})}));
-      INGOT_ASSIGN_OR_RETURN(const Expr wide, CastTo(node, length, DataType::Float(64)));
+    if (const auto length = ir::AsConstInt(t.length)) {
+      INGOT_ASSIGN_OR_RETURN(share, node.Scalar(1 / static_cast<double>(*length), DTypeOf(x)));
+    } else {
+      INGOT_ASSIGN_OR_RETURN(const Expr number, node.Bind("shape_to_tensor", {ShapeOf({t.length})}));
+      INGOT_ASSIGN_OR_RETURN(const Expr wide, CastTo(node, number, DataType::Float(64)));
       INGOT_ASSIGN_OR_RETURN(share, node.Bind("divide", {ConstantOf<double>(DataType::Float(64), {}, {1.0}), wide}));
       INGOT_ASSIGN_OR_RETURN(share, CastTo(node, share, DTypeOf(x)));
-    } else {
-      INGOT_ASSIGN_OR_RETURN(share, node.Scalar(1 / static_cast<double>(t.length), DTypeOf(x)));
     }
     INGOT_ASSIGN_OR_RETURN(x, node.Bind("multiply", {x, share}));
     if (t.is_onesided) {
@@ -141,7 +139,7 @@ Outputs Stft(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
   INGOT_ASSIGN_OR_RETURN(const int64_t onesided, node.Int("onesided", 1));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> step, node.ConstantInts(1, "the step"));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> steps, node.DataInts(1, "the step", 1));
   if (in.size() != 2 && in.size() != 3) return node.Invalid("expected a signal of rank 2 or 3");
   const bool is_complex = in.size() == 3 && !ir::IsConstInt(in[2], 1);
   const PrimExpr parts = ir::Int64(is_complex ? 2 : 1);
@@ -153,33 +151,40 @@ Outputs Stft(const NodeImporter& node) {
   const DataType dtype = DTypeOf(x), wide = dtype == DataType::Float(64) ? dtype : DataType::Float(32);
   if (!dtype.is_floating()) return node.Invalid("expected floats, got " + dtype.ToString());
   INGOT_ASSIGN_OR_RETURN(x, CastTo(node, x, wide));
-  if (step.size() != 1 || step[0] < 1) return node.Invalid("the step is no length");
-  std::optional<int64_t> length;
+  if (steps.size() != 1) return node.Invalid("the step: expected one number");
+  const PrimExpr &step = steps[0], zero = ir::Int64(0), one = ir::Int64(1);
+  if (const auto number = ir::AsConstInt(step); number && *number < 1) return node.Invalid("the step is no length");
+  if (!ir::AsConstInt(step)) {
+    node.Match(ShapeOf({ir::Max(step, one)}), ir::Make<ir::ShapeTypeNode>(std::vector<PrimExpr>{step}));
+  }
+  PrimExpr length;
   Expr window;
   if (node.HasInput(2)) {
     INGOT_ASSIGN_OR_RETURN(window, node.Input(2));
     INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> own, StaticRankDims(node, 2));
     if (own.size() != 1) return node.Invalid("expected a window of rank 1");
-    length = ir::AsConstInt(own[0]);
+    length = own[0];
   }
   if (node.HasInput(3)) {
-    INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> given, node.ConstantInts(3, "the frames' length"));
-    if (given.size() != 1 || (length && given[0] != *length)) return node.Invalid("the frames are not the window's");
-    length = given[0];
+    INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> given, node.DataInts(3, "the frames' length", 1));
+    if (given.size() != 1 || (window != nullptr && op::DimsDiffer(given[0], length))) {
+      return node.Invalid("the frames are not the window's");
+    }
+    if (window == nullptr || !ir::AsConstInt(length)) length = given[0];
+    if (window != nullptr) window = WithDims(node, std::move(window), {length});
   }
-  if (!length) return node.Unsupported("frames of unknown length");
-  INGOT_RETURN_IF_ERROR(CheckLength(node, *length));
-  const PrimExpr zero = ir::Int64(0), one = ir::Int64(1), full = ir::Int64(*length);
-  const PrimExpr frames = op::SimplifyDim(ir::FloorDiv(ir::Max(in[1] - full + step[0], zero), ir::Int64(step[0])));
+  if (length == nullptr) return node.Invalid("neither a window nor the frames' length is given");
+  INGOT_RETURN_IF_ERROR(CheckLength(node, length));
+  const PrimExpr frames = op::SimplifyDim(ir::FloorDiv(ir::Max(in[1] - length + step, zero), step));
   const auto range = [&](const PrimExpr& count, std::vector<PrimExpr> dims) -> Result<Expr> {
     INGOT_ASSIGN_OR_RETURN(const Expr numbers, node.Bind("arange", {Number(zero), Number(count), Number(one)},
                                                          {{"dtype", DataType::Int(64)}}));
     return node.Bind("reshape", {numbers, ShapeOf(std::move(dims))});
   };
   INGOT_ASSIGN_OR_RETURN(Expr begins, range(frames, {frames, one}));
-  INGOT_ASSIGN_OR_RETURN(const Expr stride, node.Scalar(step[0], DataType::Int(64)));
+  INGOT_ASSIGN_OR_RETURN(const Expr stride, node.Bind("shape_to_tensor", {ShapeOf({step})}));
   INGOT_ASSIGN_OR_RETURN(begins, node.Bind("multiply", {begins, stride}));
-  INGOT_ASSIGN_OR_RETURN(const Expr inside, range(full, {one, full}));
+  INGOT_ASSIGN_OR_RETURN(const Expr inside, range(length, {one, length}));
   INGOT_ASSIGN_OR_RETURN(const Expr places, node.Bind("add", {begins, inside}));
   // [batch, components, length] -> [batch, components, frames, wide] -> [batch * frames, components, wide]
   INGOT_ASSIGN_OR_RETURN(x, node.Bind("reshape", {x, ShapeOf({in[0], in[1], parts})}));
@@ -190,12 +195,11 @@ Outputs Stft(const NodeImporter& node) {
     INGOT_ASSIGN_OR_RETURN(x, node.Bind("multiply", {x, window}));
   }
   INGOT_ASSIGN_OR_RETURN(x, node.Bind("permute_dims", {x}, {{"axes", AttrValue::Ints({0, 2, 1, 3})}}));
-  INGOT_ASSIGN_OR_RETURN(
-      x, node.Bind("reshape", {x, ShapeOf({op::SimplifyDim(in[0] * frames), parts, ir::Int64(*length)})}));
-  const int64_t bins = onesided != 0 && !is_complex ? *length / 2 + 1 : *length;
-  INGOT_ASSIGN_OR_RETURN(x, FourierTransform(node, x, *length, bins, -1));
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("reshape", {x, ShapeOf({op::SimplifyDim(in[0] * frames), parts, length})}));
+  const PrimExpr bins = onesided != 0 && !is_complex ? HalfOf(length) : length;
+  INGOT_ASSIGN_OR_RETURN(x, FourierTransform(node, x, length, bins, -1));
   INGOT_ASSIGN_OR_RETURN(x, node.Bind("permute_dims", {x}, {{"axes", AttrValue::Ints({0, 2, 1})}}));
-  INGOT_ASSIGN_OR_RETURN(x, node.Bind("reshape", {x, ShapeOf({in[0], frames, ir::Int64(bins), ir::Int64(2)})}));
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("reshape", {x, ShapeOf({in[0], frames, bins, ir::Int64(2)})}));
   return One(CastTo(node, std::move(x), dtype));
 }
 
