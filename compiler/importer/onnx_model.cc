@@ -60,9 +60,9 @@ class Reader {
 };
 
 // Attributes whose strings are elements of tensors or are compared with those; all others are words of ONNX's own.
-constexpr std::string_view kDataStrings[] = {"cats_strings",   "classes_strings", "classlabels_strings",
-                                             "default_string", "keys_strings",    "pool_strings",
-                                             "value_string",   "value_strings",   "values_strings"};
+constexpr std::string_view kDataStrings[] = {
+    "cats_strings", "classes_strings", "classlabels_strings", "default_string", "keys_strings",
+    "pool_strings", "stopwords",       "value_string",        "value_strings",  "values_strings"};
 bool HoldsData(const std::string& attribute) {
   return std::ranges::find(kDataStrings, attribute) != std::end(kDataStrings);
 }
@@ -150,6 +150,11 @@ Result<OnnxNode> Reader::ReadNode(const onnx::NodeProto& proto) {
     Result<OnnxAttribute> attribute = ReadAttribute(attribute_proto);
     if (!attribute.ok()) return std::move(attribute).status().WithContext("node \"" + node.name + "\"");
     node.attributes.push_back(*std::move(attribute));
+  }
+  if (node.op_type == "StringNormalizer") {  // of a row without words there is an empty one
+    constexpr std::string_view kEmpty[] = {""};
+    INGOT_ASSIGN_OR_RETURN(ConstantDataPtr empty, strings_->Constant(std::span(kEmpty), {1}, node.op_type));
+    node.attributes.push_back({"default_string", std::move(empty), {}});
   }
   if (LacksDefaultString(node)) {
     constexpr std::string_view kUnused[] = {"_Unused"};

@@ -52,6 +52,7 @@ constexpr std::span<const OnnxOpRow> (*kFamilies[])() = {
     ScoreOnnxOps,          //
     SignalOnnxOps,         //
     StreamingOnnxOps,      //
+    StringOnnxOps,         //
     SvmOnnxOps,            //
     TrainingOnnxOps,       //
     TransformOnnxOps,      //

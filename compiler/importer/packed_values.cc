@@ -67,6 +67,7 @@ constexpr PackedRow kPackedRows[] = {
     {"SpaceToDepth", Treats::kMoves, Takes::kBoth},
     {"Split", Treats::kMoves, Takes::kBoth},
     {"Squeeze", Treats::kMoves, Takes::kBoth},
+    {"StringNormalizer", Treats::kMoves, Takes::kStrings},
     {"TfIdfVectorizer", Treats::kConverts, Takes::kStrings},
     {"Tile", Treats::kMoves, Takes::kBoth},
     {"Transpose", Treats::kMoves, Takes::kBoth},

@@ -164,6 +164,19 @@ class Strings(unittest.TestCase):
                               {"x": (S, ["a", 4])}, (("y", F32),)), {"x": x},
                      {"x": np.array([["red", "blue", "red", ""]], object)})
 
+    def test_stopwords_are_left_out(self):
+        row = {"x": (S, ["a"])}
+        stop = {"is_case_sensitive": 1, "stopwords": ["red", "unknown"]}
+        for case, inputs, draws in [
+            (node("StringNormalizer"), row, [self.words(5), self.words(1)]),
+            (node("StringNormalizer", case_change_action="NONE"), {"x": (S, [1, "a"])}, [self.words(1, 5)]),
+            (node("StringNormalizer", **stop), row,
+             [self.words(9), np.array(["red", "new", "red", "Red", "x"], object), np.array(["red", "unknown"], object)]),
+            (node("StringNormalizer", **stop), {"x": (S, [1, "a"])},
+             [self.words(1, 6), np.array([["red", "red"]], object)]),
+        ]:
+            self.compare(model_of(case, inputs), *({"x": words} for words in draws))
+
     def test_what_a_sparse_tensor_leaves_out_is_empty(self):
         sparse = helper.make_sparse_tensor(helper.make_tensor("s", S, [2], [b"red", b"blue"]),
                                            helper.make_tensor("i", I64, [2], [1, 3]), [5])
@@ -225,7 +238,15 @@ class Strings(unittest.TestCase):
             *((f'reduction "{how}" of strings', UNSUPPORTED,
                model_of(node(f"Scatter{op}", "x i x", reduction=how), x, constants={"i": np.zeros(dims, np.int64)}))
               for how in ("add", "max") for op, dims in (("Elements", (1, 4)), ("ND", (1, 4, 2)))),
-            ("no operator of this name", UNSUPPORTED, model_of(node("StringNormalizer"), x)),
+            ("no operator of this name", UNSUPPORTED, model_of(node("StringConcat", "x x"), x)),
+            ("strings of another case", UNSUPPORTED, model_of(node("StringNormalizer", case_change_action="LOWER"),
+                                                              {"x": (S, ["a"])})),
+            ("compared without their case", UNSUPPORTED, model_of(node("StringNormalizer", stopwords=["red"]),
+                                                                  {"x": (S, ["a"])})),
+            ('case_change_action is "TITLE"', BAD, model_of(node("StringNormalizer", case_change_action="TITLE"),
+                                                            {"x": (S, ["a"])})),
+            ("expected strings", BAD, model_of(node("StringNormalizer"), {"x": (I64, ["a"])}, (("y", I64),))),
+            ("or one row of them", BAD, model_of(node("StringNormalizer"), {"x": (S, [2, "a"])})),
             ("keys of numbers", BAD, model_of(node("LabelEncoder", domain=ML, keys_int64s=[1], values_int64s=[1]), x)),
             ("keys of strings", BAD, model_of(node("LabelEncoder", domain=ML, keys_strings=["a"], values_int64s=[1]),
                                               {"x": (I64, [3])})),

@@ -50,6 +50,7 @@ std::span<const OnnxOpRow> ResizeOnnxOps();
 std::span<const OnnxOpRow> ScoreOnnxOps();
 std::span<const OnnxOpRow> SignalOnnxOps();
 std::span<const OnnxOpRow> StreamingOnnxOps();
+std::span<const OnnxOpRow> StringOnnxOps();
 std::span<const OnnxOpRow> SvmOnnxOps();
 std::span<const OnnxOpRow> TrainingOnnxOps();
 std::span<const OnnxOpRow> TransformOnnxOps();
