@@ -227,6 +227,8 @@ OpRow UnaryRow(const Unary& unary) {
   if (name == "sqrt") row.prepare = PrepareSqrt;
   if (row.prepare != nullptr) row.fold = FoldByPrepare;
   if (name == "rsqrt") row.fold = FoldRsqrt;
+  // What integers have, too, is exact: signs, and roundings to integers.
+  if (row.fold == nullptr && unary.of_int != nullptr) row.fold = FoldByReference;
   return row;
 }
 
@@ -367,6 +369,7 @@ std::vector<OpRow> ElementwiseOps() {
                   .fusion = FusionClass::kElementwise,
                   .infer = InferClip,
                   .reference = ReferenceClip,
+                  .fold = FoldByReference,
                   .implementations = {TeImplementation<DefineClip>()},
                   .cases = {.dtypes = {kF32, kF64, kI32}}});
   rows.push_back({.name = "nn.leakyrelu",

@@ -12,6 +12,7 @@ Result<ir::IRModule> Normalize(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> LambdaLift(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> ConvertToDataflow(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> UnfoldBatchNorms(ir::IRModule module, PassContext& context);
+Result<ir::IRModule> FoldQuantisedWeights(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> RewriteQuantisedProducts(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> FitWindows(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> FoldConstants(ir::IRModule module, PassContext& context);

@@ -22,6 +22,7 @@ const std::vector<Pass>& DefaultPasses() {
       {"convert_to_dataflow", "straight-line computations without effects become dataflow blocks", 1,
        ConvertToDataflow},
       {"unfold_batch_norms", "batch normalisations of weights become arithmetic that folds", 1, UnfoldBatchNorms},
+      {"fold_quantised_weights", "weights that the graph quantises become bytes", 1, FoldQuantisedWeights},
       {"quantised_products", "products of dequantised bytes become products of the bytes", 1, RewriteQuantisedProducts},
       {"fit_windows", "convolutions without taps that see padding alone, groups of int16 in whole blocks", 1,
        FitWindows},
