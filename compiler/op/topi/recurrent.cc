@@ -321,10 +321,18 @@ class DirectionScan {
         return StoreAt(acc, {first + (gate - first_gate), l}, value(l));
       }));
     }
+    // Denormal values become 0: each step would multiply them by all weights, which takes processors a hundred times as
+    // long as normal ones. Cells whose gates are shut have many.
     void SetState(const Buffer& state, const PrimExpr& p, const PrimExpr& b,
                   const std::function<PrimExpr(const PrimExpr& l)>& value) {
+      const PrimExpr smallest_normal = MakeConst(state->dtype, state->dtype.bits == 64 ? 0x1p-1022 : 0x1p-126);
       stmts.push_back(scan.Lanes([&](const PrimExpr& l) {
         return StoreAt(state, {b, p * scan.r_.lanes + l}, value(l));
+      }));
+      stmts.push_back(scan.Lanes([&](const PrimExpr& l) {
+        const PrimExpr x = scan.State(state, p, b, l);
+        return StoreAt(state, {b, p * scan.r_.lanes + l},
+                       Select(Call(Intrinsic::kFabs, x) < smallest_normal, MakeConst(state->dtype, 0), x));
       }));
     }
   };
