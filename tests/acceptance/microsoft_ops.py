@@ -2,6 +2,7 @@
 results: tests/fuzz/generate_contrib.py. An LSTM of quantised weights: here, beside ONNX Runtime's own rounding.)
 
 usage: microsoft_ops.py BIN_DIR    exits 77 (skipped) without numpy, onnx and onnxruntime"""
+import json
 import subprocess
 import unittest
 
@@ -335,6 +336,10 @@ class MicrosoftOps(Compiled):
                          **attributes)
         made = self.compile(model)
         self.assertEqual(made.returncode, 0, made.stderr)
+        described = subprocess.run([BIN / "vm-inspect", self.folder / "model.ingot", "--json", "-"],
+                                   capture_output=True, text=True, timeout=60)
+        names = [kernel["name"] for kernel in json.loads(described.stdout)["kernels"]]
+        self.assertEqual([name for name in names if "sum" in name], [])  # those of weights are known
         plain = helper.make_node("LSTM", ["x", "w", "r", *constants], ["y", "yh", "yc"], hidden_size=hidden,
                                  **attributes)
         exact = helper.make_model(helper.make_graph(

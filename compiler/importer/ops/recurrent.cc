@@ -409,7 +409,11 @@ Result<Expr> ScalesAndSums(const NodeImporter& node, const Layer& layer, const E
   INGOT_ASSIGN_OR_RETURN(Expr sums, CastTo(node, r, layer.dtype));
   INGOT_ASSIGN_OR_RETURN(const Expr subtracted, node.Scalar(zero, layer.dtype));
   INGOT_ASSIGN_OR_RETURN(sums, node.Bind("subtract", {sums, subtracted}));
-  INGOT_ASSIGN_OR_RETURN(sums, node.Bind("sum", {sums}, {{"axis", AttrValue::Ints({1})}}));
+  // A product with ones, for which there is a host routine: of constant weights nothing is left to compute.
+  INGOT_ASSIGN_OR_RETURN(const Expr one, node.Scalar(1, layer.dtype));
+  INGOT_ASSIGN_OR_RETURN(const Expr ones, node.Bind("broadcast_to", {one, Dims({layer.directions, 1, layer.hidden})}));
+  INGOT_ASSIGN_OR_RETURN(sums, node.Bind("matmul", {ones, sums}));
+  INGOT_ASSIGN_OR_RETURN(sums, Reshaped(node, std::move(sums), Dims({layer.directions, layer.gates * layer.hidden})));
   INGOT_ASSIGN_OR_RETURN(Expr both, Apply(node, "Concat", {scales, sums}, {AttributeOf("axis", int64_t{1})}));
   return PackRows(node, layer, std::move(both), 2 * layer.gates);
 }
