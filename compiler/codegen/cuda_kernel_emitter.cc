@@ -6,6 +6,8 @@
 #include <llvm/IR/IntrinsicsNVPTX.h>
 #include <llvm/IR/MDBuilder.h>
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <utility>
 
@@ -74,18 +76,27 @@ llvm::Function* CudaKernelEmitter::AddKernel() {
   return kernel;
 }
 
-// Tells the assembler how many threads a block has, which bounds the registers of each.
+// Tells the assembler how many threads a block has at most, which bounds the registers of each: where arguments decide how
+// many there are, all that a block may have.
 void CudaKernelEmitter::LimitThreads(llvm::Function* kernel) {
   llvm::IRBuilderBase& b = function_.instructions();
+  std::array<int64_t, 3> most{1, 1, 1};
+  int64_t known = 1;
+  for (size_t i = 0; i < most.size(); ++i) {
+    most[i] = std::max<int64_t>(ir::AsConstInt(launch_.extents[3 + i]).value_or(1), 1);
+    known *= most[i];
+  }
+  const auto symbolic = std::find_if(launch_.extents.begin() + 3, launch_.extents.end(),
+                                     [](const ir::PrimExpr& extent) { return !ir::AsConstInt(extent).has_value(); });
+  // The product of the three counts, wherever it is said.
+  if (symbolic != launch_.extents.end()) most[0] *= kCudaMaxBlockThreads / known;
   llvm::NamedMDNode* annotations = function_.module().getOrInsertNamedMetadata("nvvm.annotations");
   constexpr const char* kLimits[] = {"maxntidx", "maxntidy", "maxntidz"};
-  for (size_t i = 0; i < 3; ++i) {
-    const auto extent = ir::AsConstInt(launch_.extents[3 + i]);
-    if (!extent || *extent < 1) continue;
+  for (size_t i = 0; i < most.size(); ++i) {
     annotations->addOperand(
         llvm::MDNode::get(function_.context(),
                           {llvm::ConstantAsMetadata::get(kernel), llvm::MDString::get(function_.context(), kLimits[i]),
-                           llvm::ConstantAsMetadata::get(b.getInt32(static_cast<uint32_t>(*extent)))}));
+                           llvm::ConstantAsMetadata::get(b.getInt32(static_cast<uint32_t>(most[i])))}));
   }
 }
 
@@ -107,9 +118,28 @@ void CudaKernelEmitter::BindArguments(llvm::Function* kernel) {
   workspace->setName("workspace");
   workspace->addAttr(llvm::Attribute::getWithAlignment(function_.context(), llvm::Align(kBufferAlignment)));
   kernel->getArg(index++)->setName("failure");
+  BindDims();
   if (!launch_.round) return;
   kernel->getArg(index)->setName("round");
   exprs_.BindWord(*launch_.round, kernel->getArg(index));
+}
+
+// A grid of nothing is not launched: dims of 0 that make it one are none here, so that divisions by them need no check.
+void CudaKernelEmitter::BindDims() {
+  for (const ir::PrimFuncParam& param : source_.lowered->params) {
+    if (!param.buffer) continue;
+    for (const ir::PrimExpr& dim : param.buffer->shape) {
+      const ir::PrimVar var = ir::AsRef<ir::PrimVarNode>(dim);
+      if (!var) continue;
+      arith::Analyzer analyzer;
+      const bool is_needed = std::ranges::any_of(launch_.extents, [&](const ir::PrimExpr& extent) {
+        return ir::IsConstInt(analyzer.Simplify(ir::Substitute(extent, {{var, ir::IntImm(var->dtype, 0)}})), 0);
+      });
+      arith::Interval positive = arith::Interval::Everything();
+      positive.min = 1;
+      if (is_needed) exprs_.analyzer().Bind(var, positive);
+    }
+  }
 }
 
 llvm::Argument* CudaKernelEmitter::LastArgument(unsigned place) {

@@ -50,6 +50,7 @@ class CudaKernelEmitter final : private TargetStatements, private KernelRuntime 
   llvm::Function* AddKernel();
   void LimitThreads(llvm::Function* kernel);
   void BindArguments(llvm::Function* kernel);
+  void BindDims();
   // From the end, 1: the failure.
   llvm::Argument* LastArgument(unsigned place);
   void BindThread(const ir::ForNode& loop);
