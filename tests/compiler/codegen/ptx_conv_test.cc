@@ -20,7 +20,7 @@ namespace {
 
 using ir::Int64;
 using ir::PrimExpr;
-using testing::CheckPtxasTakes, testing::CountAccesses, testing::InterpretedResult, testing::KeepsAway,
+using testing::CompileForLater, testing::CountAccesses, testing::InterpretedResult, testing::KeepsAway,
     testing::SizedFunction, testing::SmallIntegers, testing::Wrong;
 
 struct Convolution {
@@ -169,7 +169,7 @@ TEST_CASE("convolutions in tiles on the stand-in GPU are those of the interprete
     CHECK(KeepsAway(sized.function, "cuda_matmul", SumsOf(c)) == "");
     CHECK(WrongBesideInterpreter(sized, i++, sources) == "");
   }
-  CheckPtxasTakes(sources);
+  CompileForLater(sources);
 }
 
 TEST_CASE("convolutions whose sums blocks share on the stand-in GPU are those of the interpreter") {
@@ -186,7 +186,7 @@ TEST_CASE("convolutions whose sums blocks share on the stand-in GPU are those of
     REQUIRE(image.ok());
     CHECK(image->kernels[0].launches.size() == 2);
   }
-  CheckPtxasTakes(sources);
+  CompileForLater(sources);
 }
 
 // Channels in whole chunks go to the tiles of matrix instructions, from copies that have them last.
@@ -215,7 +215,7 @@ TEST_CASE("convolutions by matrix instructions on the stand-in GPU are those of 
     REQUIRE(image.ok());
     CHECK(image->ptx.find("mma.sync") != std::string::npos);
   }
-  CheckPtxasTakes(sources);
+  CompileForLater(sources);
 }
 
 // Of float32 where it may be rounded to tf32: 4 channels are a chunk.
@@ -243,7 +243,7 @@ TEST_CASE("convolutions by tf32 on the stand-in GPU are those of the interpreter
     REQUIRE(image.ok());
     CHECK(image->ptx.find("tf32") != std::string::npos);
   }
-  CheckPtxasTakes(sources);
+  CompileForLater(sources);
 }
 
 TEST_CASE("depthwise convolutions on the stand-in GPU are those of the interpreter") {
@@ -259,7 +259,7 @@ TEST_CASE("depthwise convolutions on the stand-in GPU are those of the interpret
     CHECK(KeepsAway(sized.function, "cuda_windows", SumsOf(c)) == "");
     CHECK(WrongBesideInterpreter(sized, i++, sources) == "");
   }
-  CheckPtxasTakes(sources);
+  CompileForLater(sources);
 }
 
 TEST_CASE("pools on the stand-in GPU are those of the interpreter") {
@@ -282,7 +282,29 @@ TEST_CASE("pools on the stand-in GPU are those of the interpreter") {
       }
     }
   }
-  CheckPtxasTakes(sources);
+  CompileForLater(sources);
+}
+
+TEST_CASE("each block of the kernels of convolutions of symbolic sizes runs for some size") {
+  for (const bool is_depthwise : {false, true}) {
+    for (const DataType& dtype : {DataType::Float(32), DataType::Float(16)}) {
+      std::mt19937_64 generator(3);
+      const auto any = [&](std::initializer_list<int64_t> sizes) {
+        return generator() % 2 == 0 ? static_cast<int64_t>(1 + generator() % 24)
+                                    : sizes.begin()[generator() % sizes.size()];
+      };
+      Convolution c = Layer(16, 16, 8, 3, 1, is_depthwise ? 16 : 1);
+      c.dtype = dtype;
+      c.symbolic = 7;
+      CHECK(testing::BlocksLeftOut(
+                [&](size_t) {
+                  c.batch = any({1, 2, 3});
+                  c.image = {any({1, 3, 8, 16, 20}), any({1, 3, 8, 16, 20})};
+                  return Define(c);
+                },
+                80) == 0);
+    }
+  }
 }
 
 // How often each warp touches memory and how many instructions it runs, with these rules and without them. In the long form

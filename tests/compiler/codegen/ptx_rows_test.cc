@@ -19,7 +19,7 @@ namespace {
 
 using ir::Int64;
 using ir::PrimExpr;
-using testing::CheckPtxasTakes, testing::RunImage, testing::SizedFunction, testing::Sm, testing::SmallIntegers,
+using testing::CompileForLater, testing::RunImage, testing::SizedFunction, testing::Sm, testing::SmallIntegers,
     testing::WrongBesideInterpreter;
 
 enum Kind : int { kReduce, kCentre, kSoftmax, kNorm, kNumKinds };
@@ -172,7 +172,29 @@ TEST_CASE("reductions of rows on the stand-in GPU are those of the interpreter")
     CHECK(IsByRows(Build(p).function));
     CHECK(WrongBesideInterpreter(Build(p), i, sources) == "");
   }
-  CheckPtxasTakes(sources);
+  CompileForLater(sources);
+}
+
+TEST_CASE("each block of the kernels of rows of symbolic sizes runs for some size") {
+  for (int kind = kReduce; kind < kNumKinds; ++kind) {
+    for (const bool is_batch : {false, true}) {
+      std::mt19937_64 generator(3);
+      const auto any = [&](std::initializer_list<int64_t> sizes) { return sizes.begin()[generator() % sizes.size()]; };
+      Rows p{};
+      p.kind = kind;
+      p.symbolic = is_batch ? 3 : 7;
+      p.batch = is_batch ? 1 : 0;
+      CAPTURE(p.Text());
+      CHECK(testing::BlocksLeftOut(
+                [&](size_t) {
+                  p.batch = is_batch ? any({1, 3}) : 0;
+                  p.rows = any({1, 2, 7, 8, 33});
+                  p.length = is_batch ? 1000 : any({1, 31, 32, 255, 256, 257, 1000, 1024, 4096, 4100});
+                  return Build(p);
+                },
+                40) == 0);
+    }
+  }
 }
 
 TEST_CASE("a few long rows are reduced in segments, each byte of them read once") {

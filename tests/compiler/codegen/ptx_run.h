@@ -2,6 +2,7 @@
 // and lowering, and asks ptxas about PTX, where one is found.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -37,9 +38,14 @@ std::string Wrong(const SizedFunction& sized, op::KernelArguments arguments, con
                   std::vector<KernelSource>& sources);
 // The same on small integers, with what the interpreter says expected.
 std::string WrongBesideInterpreter(const SizedFunction& sized, uint64_t seed, std::vector<KernelSource>& sources);
+// How many basic blocks no launch runs of the code of the first function, on the sizes of so many functions that differ in
+// nothing else; once these are `most` or fewer, no others are run. Divisions whose numbers need more than 32 bits, beside
+// which LLVM puts faster ones for all others, do not count.
+int64_t BlocksLeftOut(const std::function<SizedFunction(size_t)>& sized, size_t count, int64_t most = 0);
 // What the launches count, scheduled without some of the default rules.
 Result<ptx::LaunchCounts> CountAccesses(const SizedFunction& sized, const std::vector<std::string>& without);
 
+std::string PtxasPath();  // empty: there is none
 bool HasPtxas();
 struct Assembled {
   bool is_ok = false;
@@ -48,7 +54,7 @@ struct Assembled {
   std::string remarks;                                     // what it says about speed
 };
 Assembled Assemble(const std::string& ptx, const std::string& sm);
-// ptxas takes the kernels for sm_80 and sm_90, and finds registers for nearly all that a thread has.
-void CheckPtxasTakes(std::vector<KernelSource> sources);
+// Kernels that were compiled for sm_80 are for sm_90, too, where ptxas is asked about them (ptx_audit.h).
+void CompileForLater(std::vector<KernelSource> sources);
 
 }  // namespace ingot::codegen::testing

@@ -133,7 +133,7 @@ TEST_CASE("tiles of tf32 read shared memory without conflicts, from registers th
     CHECK(counts->shared_wavefronts <= stores + loads + loads * 8 / p.k);
     CHECK(counts->global_sectors == ((rows + columns) * p.k + rows * columns) * 4 / 32);
   }
-  CheckPtxasTakes(sources);
+  CompileForLater(sources);
 }
 
 }  // namespace
