@@ -68,10 +68,11 @@ double HalfOfInput(const ir::Call& call, const Target& target) { return InputEle
 
 // ---- sort
 
-constexpr int64_t kMostRounds = 13;         // rows of 2^31 elements
-constexpr int64_t kFewNodes = 10;           // of the formula of a length
-constexpr int64_t kRun = 32;                // elements that find their ranks among each other
-constexpr int64_t kFewElements = 2 * kRun;  // that one thread sorts as quickly
+constexpr int64_t kUsualRounds = 13;                // rows of 2^31 elements
+constexpr int64_t kMostRounds = 16;                 // of 2^37, more than a GPU has memory for
+constexpr int64_t kFewNodes = 10, kManyNodes = 24;  // of the formula of a length
+constexpr int64_t kRun = 32;                        // elements that find their ranks among each other
+constexpr int64_t kFewElements = 2 * kRun;          // that one thread sorts as quickly
 
 bool SortsOnCuda(const ir::Call& call, const Target& target) {
   if (!IsForCuda(call, target) || (*TensorArg(call, 0))->dtype->bits < 8) return false;
@@ -128,11 +129,13 @@ class RankSort {
   // Each has two passes, runs of 32 * 4^round and of twice as many, and none is needed once a run is the whole row. A file's
   // formula has few steps: where the length is one itself, some rounds are there at once.
   PrimExpr Rounds() const {
-    const int64_t nodes = ir::CountNodes(n_), at_once = nodes == 1 ? 1 : nodes <= kFewNodes ? 4 : kMostRounds;
+    const int64_t nodes = ir::CountNodes(n_);
+    const int64_t at_once = nodes == 1 ? 1 : nodes <= kFewNodes ? 4 : nodes <= kManyNodes ? kUsualRounds : kMostRounds;
     PrimExpr rounds = Int64(0);
-    for (int64_t round = 0; round < kMostRounds; round += at_once) {
+    for (int64_t round = 0, count = 0; round < kMostRounds; round += count) {
+      count = round < kUsualRounds ? std::min(at_once, kMostRounds - round) : kMostRounds - round;
       const PrimExpr is_needed = ir::Cast(DataType::Int(64), Int64(kRun << (2 * round)) < n_);
-      rounds = rounds + is_needed * std::min(at_once, kMostRounds - round);
+      rounds = rounds + is_needed * count;
     }
     return SimplifyDim(rounds);
   }

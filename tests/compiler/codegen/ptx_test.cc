@@ -213,6 +213,37 @@ TEST_CASE("threads need every barrier between their loops") {
   CHECK(barriers == 2);
 }
 
+// Runs of 32 * 4^round elements become longer until one of them is the row.
+TEST_CASE("rows of any length are sorted in as many rounds as they need") {
+  const OpCase c{"sort", "rows", {Numbers({200})}, {{"axis", 0}}, {}, 0, 0};
+  const Result<ir::Call> call = op::CallOf(c, ir::MakePrimVar("n"));
+  REQUIRE_MESSAGE(call.ok(), call.status().message());
+  int checked = 0;
+  for (const op::Implementation& implementation : op::RowOf(*call)->implementations) {
+    if (std::string(implementation.name) != "cuda_ranks") continue;
+    const Result<ir::PrimFunc> function = implementation.build(*call, Sm("sm_80"));
+    REQUIRE_MESSAGE(function.ok(), function.status().message());
+    const Result<KernelSource> source = SourceOf(*function, Sm("sm_80"));
+    REQUIRE_MESSAGE(source.ok(), source.status().message());
+    const Result<PtxImage> image = CompilePtx({&*source, 1}, Sm("sm_80"));
+    REQUIRE_MESSAGE(image.ok(), image.status().message());
+    for (const PtxLaunch& launch : image->kernels[0].launches) {
+      if (!launch.rounds) continue;
+      for (const int64_t length : {int64_t{1}, int64_t{32}, int64_t{33}, int64_t{1} << 31, (int64_t{1} << 31) + 1,
+                                   int64_t{1} << 36, int64_t{1} << 37}) {
+        CAPTURE(length);
+        const int64_t ints[] = {length};
+        const int64_t rounds = *launch.rounds->Evaluate(ints);
+        const int64_t run = int64_t{32} << (2 * rounds), before = rounds == 0 ? 0 : run / 4;
+        CHECK(run >= length);
+        if (length <= int64_t{1} << 31) CHECK(before < length);
+        ++checked;
+      }
+    }
+  }
+  CHECK(checked == 14);  // two launches of a round
+}
+
 // It comes behind the tests above, whose kernels it takes.
 TEST_CASE("kernels of operators are compiled for later architectures, too") {
   const std::vector<KernelSource>& all = Compiled();
