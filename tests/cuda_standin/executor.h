@@ -31,6 +31,7 @@ struct LaunchCounts {
   int64_t thread_instructions = 0, warp_instructions = 0;
   int64_t global_requests = 0, global_sectors = 0;     // warp accesses and the 32-byte sectors that they touched
   int64_t shared_requests = 0, shared_wavefronts = 0;  // warp accesses and the passes that bank conflicts make of them
+  int64_t matrix_work = 0;                             // of mma.sync: multiply-adds, in the time of one of 16 bits
   int64_t float_atomics = 0;
 };
 
