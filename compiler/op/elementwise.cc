@@ -260,6 +260,13 @@ Result<std::vector<ReferenceTensor>> ReferenceClip(const ir::Call& call, std::sp
   return std::vector<ReferenceTensor>{std::move(out)};
 }
 
+// The reference has every number as a double, which holds no long integers.
+Result<ConstantPtr> FoldClip(const ir::Call& call, std::span<const ConstantPtr> inputs) {
+  const DataType dtype = inputs[0]->dtype();
+  if (dtype.is_integral() && dtype.bits > 32) return OpError(call, "there is no host routine for long integers");
+  return FoldByReference(call, inputs);
+}
+
 te::Tensor DefineClip(const TeArgs& args) {
   const DataType dtype = args.out_dtype();
   const PrimExpr low = ir::Cast(dtype, args.scalar(1));
@@ -369,7 +376,7 @@ std::vector<OpRow> ElementwiseOps() {
                   .fusion = FusionClass::kElementwise,
                   .infer = InferClip,
                   .reference = ReferenceClip,
-                  .fold = FoldByReference,
+                  .fold = FoldClip,
                   .implementations = {TeImplementation<DefineClip>()},
                   .cases = {.dtypes = {kF32, kF64, kI32}}});
   rows.push_back({.name = "nn.leakyrelu",

@@ -44,7 +44,7 @@ class QuantisationFolder : public ir::ExprMutator {
   void MutateBinding(const ir::Binding& binding) override {
     const auto step = steps_.find(binding.var.get());
     if (step != steps_.end() && MakesBytes(step->second)) {
-      if (ir::Constant bytes = Evaluate(step->second, kMostSteps); bytes.get() != nullptr) {
+      if (ir::Constant bytes = ValueOf(step->first, step->second, kMostSteps); bytes.get() != nullptr) {
         var_map_[binding.var] = std::move(bytes);
         return;
       }
@@ -53,14 +53,21 @@ class QuantisationFolder : public ir::ExprMutator {
   }
 
  private:
-  // Returns the value of a call on weights; null where it is left.
+  // Returns the value of a step, which is evaluated once however many read it; null where it is left.
+  ir::Constant ValueOf(const ir::VarNode* var, const ir::Call& call, int steps_left) {
+    const auto known = values_.find(var);
+    if (known != values_.end()) return known->second;
+    ir::Constant value = Evaluate(call, steps_left);
+    values_[var] = value;
+    return value;
+  }
   ir::Constant Evaluate(const ir::Call& call, int steps_left) {
     if (steps_left == 0) return nullptr;
     ir::CallNode known = *call;
     for (Expr& arg : known.args) {
       const auto step = steps_.find(As<ir::VarNode>(arg));
       if (step == steps_.end()) continue;
-      arg = Evaluate(step->second, steps_left - 1);
+      arg = ValueOf(step->first, step->second, steps_left - 1);
       if (arg == nullptr) return nullptr;
     }
     return folder_.Fold(ir::Make<ir::CallNode>(std::move(known))).value;
@@ -68,6 +75,7 @@ class QuantisationFolder : public ir::ExprMutator {
 
   ConstantFolder& folder_;
   std::unordered_map<const ir::VarNode*, ir::Call> steps_;
+  std::unordered_map<const ir::VarNode*, ir::Constant> values_;
 };
 
 }  // namespace
