@@ -31,10 +31,9 @@ class PrimFuncVerifier : public StmtVisitor {
     }
     for (const PrimFuncParam& param : function.params) {
       if (!param.buffer) continue;
-      // A parameter's shape binds the symbols in it that were not bound before.
-      for (const PrimExpr& dim : param.buffer->shape) {
-        for (const PrimVar& var : FreePrimVars(dim)) vars_.insert(var);
-      }
+      // A parameter's shape, strides and offset bind the symbols in them that were not bound before.
+      DefineSymbols(param.buffer->shape);
+      DefineLayout(param.buffer);
       if (!vars_.contains(param.var)) Define(param.var);
       Define(param.buffer);
     }
@@ -200,12 +199,7 @@ class PrimFuncVerifier : public StmtVisitor {
     for (const Buffer& buffer : node.alloc_buffers) Define(buffer);
     for (const MatchBufferRegion& match : node.match_buffers) {
       Region(match.source);
-      for (const PrimExpr& stride : match.buffer->strides) {
-        for (const PrimVar& var : FreePrimVars(stride)) vars_.insert(var);
-      }
-      if (match.buffer->elem_offset) {
-        for (const PrimVar& var : FreePrimVars(match.buffer->elem_offset)) vars_.insert(var);
-      }
+      DefineLayout(match.buffer);
       Define(match.buffer);
     }
     for (const BufferRegion& region : node.reads) Region(region);
@@ -238,6 +232,15 @@ class PrimFuncVerifier : public StmtVisitor {
     for (const PrimExpr& stride : buffer->strides) VisitPrim(stride);
     if (!buffers_.insert(buffer).second) Fail("buffer " + buffer->name + " is defined twice");
     vars_.insert(buffer->data);
+  }
+  void DefineSymbols(const std::vector<PrimExpr>& exprs) {
+    for (const PrimExpr& expr : exprs) {
+      for (const PrimVar& var : FreePrimVars(expr)) vars_.insert(var);
+    }
+  }
+  void DefineLayout(const Buffer& buffer) {
+    DefineSymbols(buffer->strides);
+    if (buffer->elem_offset) DefineSymbols({buffer->elem_offset});
   }
   void Undefine(const Buffer& buffer) {
     buffers_.erase(buffer);

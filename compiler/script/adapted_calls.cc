@@ -1,6 +1,7 @@
 // Calls of operators that both have, with arguments or attributes that TVM's takes and the one here does not: each is
 // brought into the form here by calls around it. A part of GraphReader (graph_reader.h).
 #include <algorithm>
+#include <limits>
 
 #include "compiler/op/fold.h"
 #include "compiler/op/registry.h"
@@ -63,9 +64,9 @@ std::string GraphReader::AdaptCall(const Syntax& call, const std::string& name, 
     std::vector<Expr> flat;
     for (size_t i = 0; i < types->fields.size(); ++i) {
       const auto* written = As<TupleNode>(values[0]);
-      const Expr field = written != nullptr ? written->fields[i]
-                                            : bind(Make<TupleGetItemNode>(values[0], static_cast<int64_t>(i),
-                                                                          types->fields[i]));
+      const Expr field = written != nullptr
+                             ? written->fields[i]
+                             : bind(Make<TupleGetItemNode>(values[0], static_cast<int64_t>(i), types->fields[i]));
       flat.push_back(m.Reshape(field, {Int64(-1)}));
     }
     if (Expr all = CompositeMaker::Tuple(std::move(flat)); all != nullptr) values[0] = std::move(all);
@@ -91,6 +92,30 @@ std::string GraphReader::AdaptCall(const Syntax& call, const std::string& name, 
       values[1] = m.Broadcast(values[1], {dims[static_cast<size_t>(axis)]});
     }
     return done(name);
+  }
+  const AttrValue* mode = name == "take" ? Given(attrs, "mode") : nullptr;
+  const std::string* mode_text = mode == nullptr ? nullptr : mode->get<std::string>();
+  if (mode_text != nullptr && *mode_text == "nan" && values.size() > 1) {  // NaN where there is no such element
+    std::vector<PrimExpr> own = m.Dims(values[1]);
+    const AttrValue* given = Given(attrs, "axis");
+    const int64_t* number = given == nullptr ? nullptr : given->get<int64_t>();
+    const Expr data = number == nullptr ? m.Reshape(values[0], {Int64(-1)}) : values[0];
+    const std::vector<PrimExpr> dims = m.Dims(data);
+    const int64_t axis = m.Axis(number == nullptr ? 0 : *number, dims.size());
+    if (dims.empty() || !m.DType(data).is_floating()) m.Fail("mode \"nan\" of what has no axis, or no NaN");
+    if (!m.Take(data).ok()) return done(name);
+    const DataType index_type = DataType::Int(64);
+    const Expr index = m.Cast(values[1], index_type);
+    const Expr end = m("shape_to_tensor", {m.Shape({dims[static_cast<size_t>(axis)]})});
+    const Expr last = end == nullptr ? Expr() : m.Reshape(end, {});
+    const Expr is_inside =
+        m("logical_and", {m("greater_equal", {index, m.Number(0, index_type)}), m("less", {index, last})});
+    own.resize(own.size() + dims.size() - 1 - static_cast<size_t>(axis), Int64(1));
+    values = {is_inside == nullptr ? Expr() : m.Reshape(is_inside, std::move(own)),
+              m("take", {data, values[1]}, {{"axis", axis}, {"mode", "clip"}}),
+              m.Number(std::numeric_limits<double>::quiet_NaN(), m.DType(data))};
+    attrs.clear();
+    return done("where");
   }
   if (name == "take" && values.size() > 1 && As<PrimTypeNode>(values[1]->type) != nullptr) {
     const auto* index = As<PrimValueNode>(values[1]);

@@ -254,8 +254,31 @@ Buffer StmtReader::ReadBufferArguments(Arguments& args, size_t first, std::strin
 void StmtReader::ReadView(const Statement& statement, const std::string& callee, const Syntax& call) {
   const Syntax& target = *statement.target;
   Arguments args(context_, call, callee);
+  const bool has_memory = std::any_of(call.children.begin(), call.children.end(), [](const SyntaxPtr& argument) {
+    return argument->kind == SyntaxKind::kKeyword && argument->text == "data";
+  });
+  if (!has_memory) {  // a buffer without memory, which attributes alone may name
+    const Buffer buffer = ReadBufferArguments(args, 0, target.text, "global", true);
+    if (buffer == nullptr || !args.Done()) return DefineError(target);
+    scope_.Define(target.text, Symbol::OfBuffer(buffer));
+    return;
+  }
   const Syntax* data = args.Require(static_cast<size_t>(-1), "data");
   if (data == nullptr) return DefineError(target);
+  // A parameter that is a pointer is the buffer that is declared of it first.
+  const Symbol* pointer = data->kind == SyntaxKind::kName ? scope_.Find(data->text) : nullptr;
+  const auto param = std::find_if(params_.begin(), params_.end(), [&](const PrimFuncParam& candidate) {
+    return pointer != nullptr && candidate.var != nullptr && candidate.var->dtype.is_handle() &&
+           candidate.var.get() == pointer->prim.get();
+  });
+  if (param != params_.end()) {
+    const Buffer buffer = ReadBufferArguments(args, 0, target.text, "global", true);
+    if (buffer == nullptr || !args.Done()) return DefineError(target);
+    if (param->buffer != nullptr) return DefineView(call, target, param->buffer, *buffer);
+    param->buffer = buffer;
+    scope_.Define(target.text, Symbol::OfBuffer(buffer));
+    return;
+  }
   // A.data, or the pointer that a T.allocate defined.
   const bool of_pointer = data->kind == SyntaxKind::kName && allocated_.contains(std::string(data->text));
   const bool of_buffer = data->kind == SyntaxKind::kAttribute && data->text == "data";
@@ -463,6 +486,15 @@ void StmtReader::ReadAttribute(const Statement& statement, const Syntax& call, S
   const Syntax* key_syntax = args.Require(1, "attr_key");
   const Syntax* value_syntax = args.Require(2, "value");
   if (key_syntax == nullptr || value_syntax == nullptr || !args.Done()) return;
+  if (CalleeName(*node_syntax) == "T.comm_reducer") {  // whose value, a null pointer, says nothing
+    const PrimExpr reducer = prim_.Read(*node_syntax);
+    const std::optional<std::string> key = AsString(*key_syntax);
+    if (reducer == nullptr || !key) return;
+    AddScoped(statement, suite, has_own_body, [this, place = statement.place, key, reducer](Stmt body) {
+      return MakeStmt<AttrStmtNode>(place, ir::Ref<Node>(), *key, AttrValue(reducer), std::move(body));
+    });
+    return;
+  }
   ir::Ref<Node> node;
   const Symbol* symbol = node_syntax->kind == SyntaxKind::kName ? scope_.Find(node_syntax->text) : nullptr;
   if (symbol != nullptr && symbol->kind == Symbol::Kind::kBuffer) {

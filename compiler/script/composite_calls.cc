@@ -144,11 +144,17 @@ Expr GraphReader::ReadNullValue(const Syntax& call) {
 
 Expr GraphReader::ReadMemoryView(const Syntax& call, const std::string& name, Builder& builder) {
   Arguments args(context_, call, name);
-  const Syntax* data = args.Require(0, "data");
-  const bool is_view = name == "R.memory.view";
-  const Syntax* shape_syntax = is_view ? args.Get(1, "shape") : nullptr;
-  const Syntax* dtype_syntax = is_view ? args.Get(2, "dtype") : nullptr;
-  const Syntax* offset_syntax = is_view ? args.Get(3, "relative_byte_offset") : nullptr;
+  const bool is_lowered = !name.starts_with("R.");  // a call of a function of TVM's runtime, whose name comes first
+  const size_t first = is_lowered ? 1 : 0;
+  if (is_lowered) args.Require(0, "func");
+  const Syntax* data = args.Require(first, "data");
+  const bool is_view = name == "R.memory.view" || name == "runtime.TVMTensorCreateView";
+  const Syntax* shape_syntax = is_view ? args.Get(first + 1, "shape") : nullptr;
+  const Syntax* dtype_syntax = is_view ? args.Get(first + 2, "dtype") : nullptr;
+  const Syntax* offset_syntax = is_view ? args.Get(first + 3, "relative_byte_offset") : nullptr;
+  for (const std::string_view type : {"out_ty", "ty_args", "sinfo_args"}) {
+    if (is_lowered) args.Keyword(type);  // it is inferred
+  }
   if (data == nullptr || !args.Done()) return nullptr;
   bool fine = true;
   const auto read = [&](const Syntax* syntax) -> Expr {  // null: the argument is absent
@@ -162,8 +168,8 @@ Expr GraphReader::ReadMemoryView(const Syntax& call, const std::string& name, Bu
   if (!fine || value == nullptr) return nullptr;
   const auto* tensor = As<TensorTypeNode>(value->type);
   const auto* given = dtype == nullptr ? nullptr : As<DataTypeValueNode>(dtype);
-  if (dtype != nullptr && (given == nullptr || tensor == nullptr || tensor->dtype != given->value)) {
-    return context_.Error(*dtype_syntax, name + ": another dtype than the tensor's is not supported");
+  if (dtype != nullptr && (given == nullptr || tensor == nullptr || !tensor->dtype)) {
+    return context_.Error(*dtype_syntax, name + ": expected a dtype, and a tensor of a known one");
   }
   const auto* number = offset == nullptr ? nullptr : As<PrimValueNode>(offset);
   const std::optional<int64_t> bytes = offset == nullptr   ? 0
@@ -172,6 +178,9 @@ Expr GraphReader::ReadMemoryView(const Syntax& call, const std::string& name, Bu
   if (!bytes || *bytes < 0) {
     return context_.Error(*offset_syntax, name + ": expected the offset as a number");
   }
+  if (given != nullptr && given->value != *tensor->dtype) {
+    return ReadRetypedMemory(call, name, value, shape, given->value, *bytes, builder);
+  }
   if (*bytes != 0) return ReadPartOfMemory(call, name, value, shape, *bytes, builder);
   if (shape == nullptr) return value;
   const Result<Call> made = op::MakeCall("reshape", {value, shape});
@@ -179,6 +188,67 @@ Expr GraphReader::ReadMemoryView(const Syntax& call, const std::string& name, Bu
   CallNode node = **made;
   node.span = context_.SpanOf(call.place);
   return Make<CallNode>(std::move(node));
+}
+
+// The bytes of a tensor, from an offset on, as elements of another dtype: of the same width the bits of each element;
+// narrower ones are parts of the elements' bytes, and wider ones are put together of several elements.
+Expr GraphReader::ReadRetypedMemory(const Syntax& call, const std::string& name, const Expr& value, const Expr& shape,
+                                    DataType dtype, int64_t offset_bytes, Builder& builder) {
+  const auto* tensor = As<TensorTypeNode>(value->type);
+  const auto* dims = shape == nullptr ? nullptr : As<ShapeTypeNode>(shape->type);
+  const DataType own = *tensor->dtype;
+  const auto is_whole = [](DataType type) { return type.is_scalar() && type.bits >= 8 && !type.is_bool(); };
+  if (!is_whole(own) || !is_whole(dtype)) {
+    return context_.Error(call, name + ": elements of " + own.ToString() + " as " + dtype.ToString());
+  }
+  if (!tensor->dims || (shape != nullptr && (dims == nullptr || !dims->dims)) ||
+      (shape == nullptr && own.bits != dtype.bits)) {
+    return context_.Error(call, name + ": another dtype needs a tensor of known dimensions, and a shape");
+  }
+  const std::vector<PrimExpr> wanted = dims == nullptr ? *tensor->dims : *dims->dims;
+  PrimExpr count = Int64(1), size = Int64(1);  // of the view and of the tensor
+  for (const PrimExpr& dim : wanted) count = count * dim;
+  for (const PrimExpr& dim : *tensor->dims) size = size * dim;
+  const int64_t width = own.bits / 8, new_width = dtype.bits / 8;
+  if (offset_bytes % width != 0) return context_.Error(call, name + ": the offset is within an element");
+  const BindValue bind = [&](Expr bound) { return Leaf(std::move(bound), call.place, builder); };
+  CompositeMaker m(bind);
+  const PrimExpr first = Int64(offset_bytes / width);
+  const PrimExpr taken = new_width >= width ? count * (new_width / width) : FloorDiv(count, Int64(width / new_width));
+  const auto available = AsConstInt(size), needed = AsConstInt(first + taken), view = AsConstInt(count);
+  if ((available && needed && *needed > *available) ||
+      (view && new_width < width && *view % (width / new_width) != 0)) {
+    return context_.Error(call, name + ": the tensor has other bytes than the view");
+  }
+  Expr part = m.Reshape(value, {Int64(-1)});
+  if (offset_bytes != 0 || !available || !needed || *needed != *available)
+    part = m.Slice(part, 0, first, first + taken);
+  if (new_width < width) {
+    const Expr as_dtype = Make<DataTypeValueNode>(dtype);
+    return Taken(call, name, m, part == nullptr ? Expr() : m("memory.bitcast", {part, m.Shape(wanted), as_dtype}));
+  }
+  if (new_width > width) {
+    const DataType narrow = DataType::UInt(own.bits), wide = DataType::UInt(dtype.bits);
+    const int64_t parts = new_width / width;
+    if (own != narrow) part = m("bitcast", {part}, {{"dtype", narrow}});
+    part = m.Cast(m.Reshape(part, {count, Int64(parts)}), wide);
+    Expr whole;
+    for (int64_t i = 0; i < parts; ++i) {
+      const Expr places = m.Number(static_cast<double>(i * own.bits), wide);
+      const Expr shifted = m("left_shift", {m.Slice(part, 1, Int64(i), Int64(i + 1)), places});
+      whole = whole == nullptr ? shifted : m("bitwise_or", {whole, shifted});
+    }
+    part = whole;
+    if (dtype == wide) return Taken(call, name, m, part == nullptr ? Expr() : m.Reshape(part, wanted));
+  }
+  part = part == nullptr ? Expr() : m("bitcast", {part}, {{"dtype", dtype}});
+  return Taken(call, name, m, part == nullptr ? Expr() : m.Reshape(part, wanted));
+}
+
+Expr GraphReader::Taken(const Syntax& call, const std::string& name, CompositeMaker& maker, Expr value) {
+  Result<Expr> made = maker.Take(std::move(value));
+  if (!made.ok()) return context_.Error(call, name + ": " + made.status().message());
+  return *std::move(made);
 }
 
 // The elements of a tensor from an offset in bytes on, as many as the shape has.
@@ -205,9 +275,7 @@ Expr GraphReader::ReadPartOfMemory(const Syntax& call, const std::string& name, 
   const BindValue bind = [&](Expr bound) { return Leaf(std::move(bound), call.place, builder); };
   CompositeMaker m(bind);
   const Expr part = m.Slice(m.Reshape(value, {Int64(-1)}), 0, first, first + count);
-  Result<Expr> made = m.Take(part == nullptr ? Expr() : m.Reshape(part, *dims->dims));
-  if (!made.ok()) return context_.Error(call, name + ": " + made.status().message());
-  return *std::move(made);
+  return Taken(call, name, m, part == nullptr ? Expr() : m.Reshape(part, *dims->dims));
 }
 
 bool GraphReader::ScalarsToTensors(const Syntax& call, std::vector<Expr>& operands, Builder& builder) {

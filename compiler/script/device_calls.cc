@@ -104,4 +104,43 @@ PrimExpr PrimReader::ReadDeviceCall(const Syntax& call, const std::string& funct
   return MakeAt<PrimCallNode>(call, dtype, Intrinsic::kCallExtern, std::move(values));
 }
 
+// T.comm_reducer(lambda x0, x1, y0, y1: (..., ...), [identities]), by which threads join their numbers: the call of an
+// external function of this name, of what the reducer makes of its identities, with the lambda's parameters as lets.
+PrimExpr PrimReader::ReadReducer(const Syntax& call) {
+  Arguments args(context_, call, "T.comm_reducer");
+  const Syntax* combiner = args.Require(0, "combiner");
+  const Syntax* identities = args.Require(1, "identity");
+  if (combiner == nullptr || identities == nullptr || !args.Done()) return nullptr;
+  if (CalleeName(*combiner) != "lambda") return context_.Error(*combiner, "expected a lambda");
+  if (identities->kind != SyntaxKind::kList && identities->kind != SyntaxKind::kTuple) {
+    return context_.Error(*identities, "expected a list of numbers");
+  }
+  std::vector<PrimExpr> numbers;
+  for (const SyntaxPtr& number : identities->children) {
+    numbers.push_back(Read(*number));
+    if (numbers.back() == nullptr) return nullptr;
+  }
+  const Syntax& body = *combiner->children.back();
+  const size_t count = numbers.size(), num_params = combiner->children.size() - 2;
+  const bool is_tuple = body.kind == SyntaxKind::kTuple;
+  if (count == 0 || num_params != 2 * count || (is_tuple ? body.children.size() : 1) != count) {
+    return context_.Error(call, "expected two parameters and one result of the lambda for each identity");
+  }
+  std::vector<PrimExpr> values{Make<StringImmNode>("comm_reducer")};
+  for (size_t i = 0; i < count; ++i) {
+    const ScopeTable::Scope inner(scope_);
+    std::vector<PrimVar> vars;
+    for (size_t j = 0; j < num_params; ++j) {
+      const std::string_view name = (*combiner)[j + 1].text;
+      vars.push_back(MakePrimVar(std::string(name), numbers[j % count]->dtype));
+      scope_.Define(name, Symbol::Prim(vars.back()));
+    }
+    PrimExpr value = Read(is_tuple ? body[i] : body);
+    if (value == nullptr) return nullptr;
+    for (size_t j = num_params; j-- > 0;) value = MakeAt<LetNode>(call, vars[j], numbers[j % count], std::move(value));
+    values.push_back(std::move(value));
+  }
+  return MakeAt<PrimCallNode>(call, DataType::Int(32), Intrinsic::kCallExtern, std::move(values));
+}
+
 }  // namespace ingot::script

@@ -20,7 +20,7 @@ namespace {
 TypeFit Worse(TypeFit a, TypeFit b) { return a < b ? b : a; }
 
 TypeFit FitDims(int declared_rank, const std::optional<std::vector<PrimExpr>>& declared, int rank,
-            const std::optional<std::vector<PrimExpr>>& dims) {
+                const std::optional<std::vector<PrimExpr>>& dims) {
   if (declared_rank < 0) return TypeFit::kFits;
   if (rank < 0) return TypeFit::kNarrower;
   if (declared_rank != rank) return TypeFit::kDiffers;
@@ -151,13 +151,61 @@ Span GraphReader::SpanOf(Place place, std::string_view comment) const {
 
 // ---- Functions
 
-Var GraphReader::ReadParam(const Parameter& param) {
+namespace {
+
+// Whether a name stands in an expression.
+bool Mentions(const Syntax* syntax, std::string_view name) {
+  if (syntax == nullptr) return false;
+  if (syntax->kind == SyntaxKind::kName && syntax->text == name) return true;
+  return std::ranges::any_of(syntax->children, [&](const SyntaxPtr& part) { return Mentions(part.get(), name); });
+}
+
+// Whether it stands in a shape or a type there.
+bool MentionsAsDim(const Syntax* syntax, std::string_view name) {
+  if (syntax == nullptr) return false;
+  const std::string callee = CalleeName(*syntax);
+  if (callee == "R.shape" || callee == "R.Shape" || callee == "R.Tensor" || callee == "R.prim_value") {
+    return Mentions(syntax, name);
+  }
+  return std::ranges::any_of(syntax->children, [&](const SyntaxPtr& part) { return MentionsAsDim(part.get(), name); });
+}
+bool MentionsAsDim(const std::vector<Statement>& body, std::string_view name) {
+  return std::ranges::any_of(body, [&](const Statement& statement) {
+    return MentionsAsDim(statement.annotation.get(), name) || MentionsAsDim(statement.value.get(), name) ||
+           MentionsAsDim(statement.body, name) || MentionsAsDim(statement.orelse, name);
+  });
+}
+
+}  // namespace
+
+GraphReader::Numbers GraphReader::DeclareNumbers(const Statement& def) {
+  Numbers numbers;
+  for (const Parameter& param : def.params) {
+    if (param.annotation == nullptr || DottedName(*param.annotation) != "T.int64") continue;
+    const bool is_dim =
+        std::ranges::any_of(def.params,
+                            [&](const Parameter& other) { return Mentions(other.annotation.get(), param.name); }) ||
+        Mentions(def.annotation.get(), param.name) || MentionsAsDim(def.body, param.name);
+    if (!is_dim) continue;
+    const PrimVar var = MakePrimVar(std::string(param.name));
+    numbers.emplace(param.name, var);
+    scope_.Define(param.name, Symbol::Prim(var));
+  }
+  return numbers;
+}
+
+Type GraphReader::ReadParamType(const Parameter& param, const Numbers& numbers) {
+  const auto number = numbers.find(param.name);
+  return number != numbers.end() ? Type(Make<PrimTypeNode>(PrimExpr(number->second))) : types_.Read(*param.annotation);
+}
+
+Var GraphReader::ReadParam(const Parameter& param, const Numbers& numbers) {
   Type type;
   if (param.annotation == nullptr) {
     context_.Error(param.place,
                    "the parameter \"" + std::string(param.name) + "\" needs a type, such as R.Tensor(...)");
   } else {
-    type = types_.Read(*param.annotation);
+    type = ReadParamType(param, numbers);
   }
   VarNode node(std::string(param.name), std::move(type));
   node.span = context_.SpanOf(param.place);
@@ -171,8 +219,9 @@ void GraphReader::BindSymbols(const Type& type) {
 
 Type GraphReader::ReadSignature(const Statement& def, bool is_pure) {
   std::vector<Type> params;
+  const Numbers numbers = DeclareNumbers(def);
   for (const Parameter& param : def.params) {
-    params.push_back(param.annotation == nullptr ? Type() : types_.Read(*param.annotation));
+    params.push_back(param.annotation == nullptr ? Type() : ReadParamType(param, numbers));
     if (params.back() == nullptr) params.back() = Make<ObjectTypeNode>();
   }
   Type result = def.annotation == nullptr ? Type(Make<ObjectTypeNode>()) : types_.Read(*def.annotation);
@@ -182,7 +231,8 @@ Type GraphReader::ReadSignature(const Statement& def, bool is_pure) {
 
 Function GraphReader::ReadFunction(const Statement& def, bool is_pure, bool is_private) {
   std::vector<Var> params;
-  for (const Parameter& param : def.params) params.push_back(ReadParam(param));
+  const Numbers numbers = DeclareNumbers(def);
+  for (const Parameter& param : def.params) params.push_back(ReadParam(param, numbers));
   // The symbols of the whole signature are declared before scalars and tensors get their names.
   Type declared = def.annotation == nullptr ? Type() : types_.Read(*def.annotation);
   return ReadFunctionBody(def, std::move(params), std::move(declared), is_pure, is_private);
@@ -286,8 +336,9 @@ void GraphReader::ReadNested(const Statement& def, Builder& builder) {
     const ScopeTable::Scope inner(scope_);
     std::vector<Var> params;
     std::vector<Type> types;
+    const Numbers numbers = DeclareNumbers(def);
     for (const Parameter& param : def.params) {
-      params.push_back(ReadParam(param));
+      params.push_back(ReadParam(param, numbers));
       types.push_back(params.back()->type ? params.back()->type : Type(Make<ObjectTypeNode>()));
     }
     Type declared = def.annotation == nullptr ? Type() : types_.Read(*def.annotation);
@@ -420,6 +471,10 @@ void GraphReader::ReadBinding(const Statement& statement, Builder& builder) {
     return DefineError(target);
   }
   if (CalleeName(*statement.value) == "R.match_cast") return ReadMatchCast(statement, builder);
+  if (CalleeName(*statement.value) == "R.ExternFunc") {  // a name for the function, which calls may have
+    Expr function = ReadValue(*statement.value, builder);
+    return function == nullptr ? DefineError(target) : scope_.Define(target.text, Symbol::Value(std::move(function)));
+  }
   if (CalleeName(*statement.value) == "R.null_value") {
     Expr absent = ReadNullValue(*statement.value);
     return absent == nullptr ? DefineError(target) : scope_.Define(target.text, Symbol::Value(std::move(absent)));
@@ -629,11 +684,11 @@ void GraphReader::ReadIf(const Statement& statement, Builder& builder) {
     return;
   }
   const bool known = then_branch->type != nullptr && else_branch->type != nullptr;
-  const Type type = declared                                                      ? declared
-                    : !known                                                      ? Type()
+  const Type type = declared                                                          ? declared
+                    : !known                                                          ? Type()
                     : FitType(then_branch->type, else_branch->type) == TypeFit::kFits ? then_branch->type
                     : FitType(else_branch->type, then_branch->type) == TypeFit::kFits ? else_branch->type
-                                                                                  : Type();
+                                                                                      : Type();
   if (type == nullptr) {
     context_.Error(statement.place, "the branches give " + PrintType(then_branch->type) + " and " +
                                         PrintType(else_branch->type) + "; declare the result's type");

@@ -26,6 +26,8 @@ struct ModuleFunction {
 struct ModuleHead {
   std::unordered_map<std::string, ModuleFunction> functions;
   std::unordered_map<std::string, ir::PrimFunc> tensor_functions;  // read before graph functions are
+  // Private tensor functions that return a number: a call of one is what it returns.
+  std::unordered_map<std::string, const Statement*> number_functions;
   ScopeTable::ModuleSymbols symbols;
   std::string class_name = "Module";    // the module's class, which cls refers to
   std::optional<TvmMetadata> metadata;  // the constants of a metadata section above the module
@@ -37,6 +39,7 @@ enum class TypeFit : uint8_t { kFits, kNarrower, kDiffers };
 TypeFit FitType(const ir::Type& declared, const ir::Type& inferred);
 
 struct CompositeOperator;
+class CompositeMaker;
 
 class GraphReader {
  public:
@@ -61,8 +64,14 @@ class GraphReader {
     bool returned = false;
   };
 
+  // The parameters that are numbers, n: T.int64, of which dimensions are made: in the signature, or in shapes and types of
+  // the body. Each is a symbolic variable, too, which its name means there.
+  using Numbers = std::unordered_map<std::string_view, ir::PrimVar>;
+  Numbers DeclareNumbers(const Statement& def);
+
   void BindSymbols(const ir::Type& type);
-  ir::Var ReadParam(const Parameter& param);
+  ir::Type ReadParamType(const Parameter& param, const Numbers& numbers);
+  ir::Var ReadParam(const Parameter& param, const Numbers& numbers);
   ir::Function ReadFunctionBody(const Statement& def, std::vector<ir::Var> params, ir::Type declared, bool is_pure,
                                 bool is_private);
   void ReadStatements(const std::vector<Statement>& body, size_t begin, size_t end, Builder& builder);
@@ -102,6 +111,8 @@ class GraphReader {
   ir::Expr ReadOpCall(const Syntax& call, const std::string& name, Builder& builder);
   ir::Expr ReadExternCall(const Syntax& call, Builder& builder);
   ir::Expr ReadFunctionCall(const Syntax& call, ir::Expr callee, Builder& builder);
+  const Statement* FindNumberFunction(const Syntax& call);
+  ir::Expr ReadNumberCall(const Syntax& call, const Statement& def);
   ir::Expr FinishCall(const Syntax& call, ir::CallNode node);
   ir::Expr ReadPrimValue(const Syntax& syntax);
   std::optional<std::vector<ir::Type>> ReadOutTypes(const Syntax& syntax, bool one_is_itself);
@@ -110,6 +121,10 @@ class GraphReader {
   // ---- What TVM writes and other operators express (composite_calls.cc)
   // Reads a view with other dimensions over the same elements; anything else that TVM's views can do is refused.
   ir::Expr ReadMemoryView(const Syntax& call, const std::string& name, Builder& builder);
+  ir::Expr ReadRetypedMemory(const Syntax& call, const std::string& name, const ir::Expr& value, const ir::Expr& shape,
+                             DataType dtype, int64_t offset_bytes, Builder& builder);
+  // What the maker made, or null after a report.
+  ir::Expr Taken(const Syntax& call, const std::string& name, CompositeMaker& maker, ir::Expr value);
   ir::Expr ReadPartOfMemory(const Syntax& call, const std::string& name, const ir::Expr& value, const ir::Expr& shape,
                             int64_t offset_bytes, Builder& builder);
   ir::Expr ReadComposite(const Syntax& call, const CompositeOperator& composite, Builder& builder);
@@ -167,7 +182,7 @@ class GraphReader {
   std::unique_ptr<std::vector<ir::PrimExpr>> heap_;    // the heap of dimensions, if the function has one
   std::string heap_name_;
   int num_storages_ = 0;  // that the function allocates
-  int num_dims_ = 0;  // variables for dimensions that have no name
+  int num_dims_ = 0;      // variables for dimensions that have no name
 };
 
 }  // namespace ingot::script

@@ -204,6 +204,12 @@ class ModuleReader {
       context_.Error(def.place, "the function \"" + name + "\" is defined twice");
       return;
     }
+    if (function.is_prim_func && function.is_private && def.annotation != nullptr && !IsNone(*def.annotation)) {
+      if (!head_.number_functions.emplace(name, &def).second) {
+        context_.Error(def.place, "the function \"" + name + "\" is defined twice");
+      }
+      return;
+    }
     head_.functions[name] = {nullptr, function.is_prim_func};
     functions_.push_back(function);
   }

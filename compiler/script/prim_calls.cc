@@ -141,6 +141,7 @@ PrimExpr PrimReader::ReadCall(const Syntax& call) {
   if (function == "all") return ReadJunction(call, BinaryOp::kAnd);
   if (function == "any") return ReadJunction(call, BinaryOp::kOr);
   if (function == "Let") return ReadLet(call);
+  if (function == "comm_reducer") return ReadReducer(call);
   if (function == "Ramp" || function == "Broadcast" || function == "broadcast") return ReadVector(call, function);
   if (function == "Shuffle") return ReadShuffle(call);
   Arguments args(context_, call, name);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compiler/arith/analyzer.h"
 #include "compiler/ir/structural.h"
 #include "compiler/script/syntax_parser.h"
 #include "compiler/script/tokenizer.h"
@@ -110,6 +111,10 @@ PrimReader::Operand PrimReader::ReadName(const Syntax& syntax) {
       return {context_.Error(syntax, "\"" + std::string(syntax.text) + "\" is a buffer: expected a scalar, such as " +
                                          std::string(syntax.text) + "[i]")};
     case Symbol::Kind::kValue:
+      if (const auto* number = symbol->value->type == nullptr ? nullptr : As<PrimTypeNode>(symbol->value->type);
+          number != nullptr && number->value != nullptr) {
+        return {number->value};
+      }
       return {context_.Error(syntax, "\"" + std::string(syntax.text) + "\" is a value of the graph, no scalar")};
     case Symbol::Kind::kModule:
       break;
@@ -155,6 +160,24 @@ PrimReader::Operand PrimReader::ReadOperand(const Syntax& syntax) {
       return {context_.Error(syntax, "expected a scalar expression, got " + Describe(syntax))};
   }
   INGOT_UNREACHABLE("SyntaxKind");
+}
+
+// A.shape[i], A.strides[i]
+PrimReader::Operand PrimReader::ReadLayout(const Syntax& syntax) {
+  const Buffer buffer = ReadBuffer(syntax[0][0]);
+  if (buffer == nullptr) return {};
+  const std::vector<PrimExpr>& dims = ShapeOf(buffer);
+  const std::optional<int64_t> place = syntax.children.size() == 2 ? AsInt(syntax[1]) : std::nullopt;
+  const auto rank = static_cast<int64_t>(dims.size());
+  if (!place || *place >= rank || *place < -rank) {
+    return {context_.Error(syntax, "expected one of the buffer's " + std::to_string(rank) + " dimensions")};
+  }
+  const auto axis = static_cast<size_t>(*place < 0 ? *place + rank : *place);
+  if (syntax[0].text == "shape") return {dims[axis]};
+  if (!buffer->strides.empty()) return {buffer->strides[axis]};
+  PrimExpr stride = IntImm(dims[axis]->dtype, 1);  // tensors are compact
+  for (size_t i = axis + 1; i < dims.size(); ++i) stride = stride * dims[i];
+  return {arith::Analyzer().Simplify(stride)};
 }
 
 PrimReader::Operand PrimReader::ReadAttribute(const Syntax& syntax) {
@@ -500,6 +523,9 @@ std::optional<std::vector<PrimExpr>> PrimReader::ReadIndices(const Syntax& subsc
 }
 
 PrimReader::Operand PrimReader::ReadSubscript(const Syntax& syntax) {
+  if (syntax[0].kind == SyntaxKind::kAttribute && (syntax[0].text == "shape" || syntax[0].text == "strides")) {
+    return ReadLayout(syntax);
+  }
   const Buffer buffer = ReadBuffer(syntax[0]);
   if (buffer == nullptr) return {};
   std::optional<std::vector<PrimExpr>> indices = ReadIndices(syntax, buffer);

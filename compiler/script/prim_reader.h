@@ -80,6 +80,7 @@ class PrimReader {
   Operand ReadUnary(const Syntax& syntax);
   Operand ReadBinary(const Syntax& syntax);
   Operand ReadSubscript(const Syntax& syntax);
+  Operand ReadLayout(const Syntax& syntax);
   Operand ReadAttribute(const Syntax& syntax);
   Operand ReadConditional(const Syntax& syntax);
   // Decides a plain number with a point, which has its full value (as float64) until then: it becomes float32.
@@ -103,6 +104,7 @@ class PrimReader {
   ir::PrimExpr ReadIntrinsic(const Syntax& call, const ir::IntrinsicRow& row);
   ir::PrimExpr ReadExpanded(const Syntax& call, const ExpandedIntrinsic& row);
   ir::PrimExpr ReadDeviceCall(const Syntax& call, const std::string& function);  // device_calls.cc
+  ir::PrimExpr ReadReducer(const Syntax& call);
   ir::PrimExpr ReadJunction(const Syntax& call, ir::BinaryOp op);  // T.all, T.any
   ir::PrimExpr ReadLet(const Syntax& call);
   ir::PrimExpr ReadVector(const Syntax& call, const std::string& function);

@@ -231,11 +231,49 @@ bool GraphReader::IsScalarSyntax(const Syntax& syntax) {
   }
 }
 
+// The tensor function of the module that a call of a number is of; null if it is none.
+const Statement* GraphReader::FindNumberFunction(const Syntax& call) {
+  const Syntax& callee = call[0];
+  if (callee.kind != SyntaxKind::kAttribute || callee[0].kind != SyntaxKind::kName) return nullptr;
+  const Symbol* module = scope_.Find(callee[0].text);
+  if (callee[0].text != head_.class_name && (module == nullptr || module->kind != Symbol::Kind::kModule))
+    return nullptr;
+  const auto found = head_.number_functions.find(std::string(callee.text));
+  return found == head_.number_functions.end() ? nullptr : found->second;
+}
+
+// The number that the function returns of these arguments, as TVM's ComputePrimValue made the function of it.
+Expr GraphReader::ReadNumberCall(const Syntax& call, const Statement& def) {
+  std::vector<PrimExpr> values;
+  for (size_t i = 1; i < call.children.size(); ++i) {
+    values.push_back(prim_.Read(call[i]));
+    if (values.back() == nullptr) return nullptr;
+  }
+  const Statement* last = def.body.empty() ? nullptr : &def.body.back();
+  const bool is_attrs_before = std::all_of(def.body.begin(), def.body.end(), [&](const Statement& statement) {
+    return &statement == last ||
+           (statement.kind == StatementKind::kExpression &&
+            (statement.value->kind == SyntaxKind::kString || CalleeName(*statement.value) == "T.func_attr"));
+  });
+  if (last == nullptr || last->kind != StatementKind::kReturn || last->value == nullptr || !is_attrs_before) {
+    return context_.Error(call, "\"" + std::string(def.text) + "\" does more than to return a number");
+  }
+  if (values.size() != def.params.size()) {
+    return context_.Error(
+        call, "expected " + std::to_string(def.params.size()) + " arguments, got " + std::to_string(values.size()));
+  }
+  const ScopeTable::Scope inner(scope_);
+  for (size_t i = 0; i < values.size(); ++i) scope_.Define(def.params[i].name, Symbol::Prim(values[i]));
+  PrimExpr number = prim_.Read(*last->value);
+  return number == nullptr ? Expr() : MakeExpr<PrimValueNode>(call, std::move(number));
+}
+
 Expr GraphReader::ReadCall(const Syntax& call, Builder& builder) {
   const std::string name = CalleeName(call);
   if (name.starts_with("T.")) return ReadPrimValue(call);
   if (name == "lambda") return context_.Error(call, "lambda expressions are not supported");
   if (name == "R.const") return ReadConst(call);
+  if (const Statement* def = FindNumberFunction(call)) return ReadNumberCall(call, *def);
   if (Expr value; ReadVmBuiltin(call, builder, &value)) return value;
   if (name == "R.call_packed") return ReadExternCall(call, builder);
   if (name == "R.shape" || name == "R.prim_value" || name == "R.str" || name == "R.dtype" || name == "R.ExternFunc" ||
@@ -417,6 +455,10 @@ Expr GraphReader::ReadOpCall(const Syntax& call, const std::string& name, Builde
 Expr GraphReader::ReadExternCall(const Syntax& call, Builder& builder) {
   const std::optional<std::string> name = call.children.size() > 1 ? AsString(call[1]) : std::nullopt;
   if (!name) return context_.Error(call, "R.call_packed: expected the function's name first");
+  if (*name == "runtime.TVMTensorCreateView" ||
+      *name == "vm.builtin.ensure_zero_offset") {  // by R.memory.view, and so on
+    return ReadMemoryView(call, *name, builder);
+  }
   ExternFuncNode callee(*name);
   callee.span = context_.SpanOf(call[1].place);
   return ReadFunctionCall(call, Make<ExternFuncNode>(std::move(callee)), builder);
@@ -424,13 +466,14 @@ Expr GraphReader::ReadExternCall(const Syntax& call, Builder& builder) {
 
 Expr GraphReader::ReadFunctionCall(const Syntax& call, Expr callee, Builder& builder) {
   const bool external = callee->kind == ExprKind::kExternFunc;
+  const bool is_named = external && CalleeName(call) == "R.call_packed";  // whose first argument is the name
   std::vector<Expr> values;
   std::vector<Type> out_types;
   Attrs attrs;
-  Arguments args(context_, call, external ? "R.call_packed" : Describe(call[0]));
+  Arguments args(context_, call, is_named ? "R.call_packed" : Describe(call[0]));
   for (size_t i = 0; i < args.num_positional(); ++i) {
     const Syntax* syntax = args.Get(i, "argument");
-    if (external && i == 0) continue;
+    if (is_named && i == 0) continue;
     values.push_back(ReadArgument(*syntax, builder));
     if (values.back() == nullptr) return nullptr;
   }

@@ -360,10 +360,12 @@ def compile_and_run(module, arguments):
 
 
 def distance(a, b):
-    """The greatest difference, as a part of b's greatest value."""
+    """The greatest difference, as a part of b's greatest value; a NaN is one only beside another."""
     if b.size == 0 or np.array_equal(a, b):
         return 0.0
     a, b = a.astype(np.float64), b.astype(np.float64)
+    if np.array_equal(np.isnan(a), np.isnan(b)):
+        a, b = np.nan_to_num(a, nan=0.0), np.nan_to_num(b, nan=0.0)
     return float(np.max(np.abs(a - b)) / max(np.max(np.abs(b)), np.finfo(np.float32).tiny))
 
 
@@ -459,7 +461,7 @@ COMPOSED = set("""adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d af
 attention_bias avg_pool2d_backward batch_flatten bitwise_and bitwise_or bitwise_xor bucketize collapse_sum_like collapse_sum_to
 cross_entropy_with_logits cumprod cumsum ewise_fma eye_like full get_valid_counts grid_sample hamming_window index_put
 index_tensor log_add_exp max_pool2d_backward median meshgrid multibox_transform_loc multinomial_from_uniform nll_loss
-nll_loss_backward outer prelu resize3d roi_align roi_pool size slice_scatter split take take_backward""".split())
+nll_loss_backward outer prelu resize3d roi_align roi_pool size slice_scatter split take take_backward view""".split())
 SHORT_COMPOSED = {"nll_loss", "nll_loss_backward"}
 STAGED = ["mlp", "pieces", "views", "network"]
 KEPT_STAGES = ("CallTIRRewrite", "StaticPlanBlockMemory", "KillAfterLastUse", "LowerRuntimeBuiltin",

@@ -162,7 +162,7 @@ row(
     lambda v: R.take(v((4, 5)), relax.prim_value(2), axis=1),
     lambda v: R.take(v((4, 5)), v((3,), "int64"), axis=-1, mode="clip"),
     lambda v: R.take(v((4, 5)), v((3,), "int32"), axis=1, mode="wrap"),
-    lambda v: R.take(v((4, 5)), v((3,), "int32"), axis=1, mode="nan"),
+    lambda v: R.take(v((4, 5)), v((8,), "int32", -3, 9), axis=1, mode="nan"),
     lambda v: R.take(v((4, 5)), relax.const(1, "int64"), axis=0),
 )
 row(

@@ -197,6 +197,320 @@ scalars
         w = R.subtract(y, z)
         q = R.prim_value(3)
         return (q, w)
+
+callable_param
+    @R.function
+    def main(f: R.Callable((R.Tensor((4,), "float32"),), R.Tensor((4,), "float32")), x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        y = f(x)
+        return y
+
+callable_object
+    @R.function
+    def main(f: R.Callable, x: R.Any) -> R.Any:
+        return x
+
+tuple_get
+    @R.function
+    def main(x: R.Tensor((32, 32), "float32")) -> R.Tuple(R.Tensor((32, 32), "float32"), R.Tensor):
+        with R.dataflow():
+            lv0 = R.add(x, x)
+            gv = (x, lv0)
+            R.output(gv)
+        return gv
+
+nested_dataflow
+    @R.function
+    def main(x: R.Tensor((8, 8), "float32")):
+        with R.dataflow():
+            lv0 = R.add(x, x)
+            lv1 = R.multiply(lv0, lv0)
+            R.output(lv1)
+        gv = R.sum(lv1)
+        with R.dataflow():
+            lv2 = R.add(gv, gv)
+            R.output(lv2)
+        return lv2
+
+no_annotation_if
+    @R.function(pure=False)
+    def main(cond: R.Tensor((), "bool"), x: R.Tensor((1,), "float32")):
+        if cond:
+            w = R.add(x, x)
+            _ = R.print(w)
+            r = R.multiply(w, w)
+        else:
+            w = R.multiply(x, x)
+            r = R.add(w, w)
+        return r
+
+match_cast_shape
+    @R.function
+    def main(x: R.Tensor(("m",), "float32"), y: R.Tensor(dtype="float32", ndim=2)) -> R.Tensor(dtype="float32", ndim=1):
+        m = T.int64()
+        q = T.int64()
+        gv0 = R.match_cast(y, R.Tensor((q, m * 2), "float32"))
+        gv1 = R.match_cast(R.shape_of(gv0), R.Shape([q, m * 2]))
+        gv2 = R.sum(gv0, axis=[1])
+        return gv2
+
+func_attr
+    @R.function
+    def main(x: R.Tensor((1,), "float32")) -> R.Tensor((1,), "float32"):
+        R.func_attr({"Primitive": True, "Codegen": "own", "WorkspaceSize": 1024, "global_symbol": "main", "list": ["a", "b"], "nested": {"k": [1, 2]}, "f": 1.5})
+        return x
+
+extern_func
+    @R.function(pure=False)
+    def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        f = R.ExternFunc("my_extern")
+        y = R.call_packed("my_extern", x, ty_args=R.Tensor((4,), "float32"))
+        return y
+
+call_tir_many
+    @T.prim_func(private=True, s_tir=True)
+    def two(A: T.Buffer((T.int64(4),), "float32"), B: T.Buffer((T.int64(4),), "float32"), C: T.Buffer((T.int64(4),), "int32")):
+        for i in range(T.int64(4)):
+            with T.sblock("two"):
+                vi = T.axis.spatial(T.int64(4), i)
+                B[vi] = A[vi]
+                C[vi] = T.Cast("int32", A[vi])
+
+    @R.function
+    def main(x: R.Tensor((4,), "float32")):
+        gv = R.call_tir(cls.two, (x,), out_ty=[R.Tensor((4,), dtype="float32"), R.Tensor((4,), dtype="int32")])
+        y = gv[0]
+        z = gv[1]
+        return (y, z)
+
+closures_made
+    @R.function(pure=False)
+    def main(x: R.Tensor((2, 3), "float32"), y: R.Tensor((2, 3), "float32")):
+        c = R.make_closure(cls.lifted, (x,))
+        z = R.invoke_closure(c, (y,), ty_args=R.Tensor((2, 3), "float32"))
+        return z
+
+    @R.function(private=True)
+    def lifted(y: R.Tensor((2, 3), "float32"), x: R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32"):
+        s = R.add(x, y)
+        return s
+
+closures_pure
+    @R.function
+    def main(x: R.Tensor((2, 3), "float32"), y: R.Tensor((2, 3), "float32")):
+        c = R.make_closure(cls.lifted, (x,))
+        z = R.invoke_pure_closure(c, (y,), ty_args=R.Tensor((2, 3), "float32"))
+        return z
+
+    @R.function(private=True)
+    def lifted(y: R.Tensor((2, 3), "float32"), x: R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32"):
+        s = R.add(x, y)
+        return s
+
+vdevice
+    I.module_attrs({"own": 1})
+    I.module_global_infos({"vdevice": [I.vdevice({"kind": "llvm"}, 0), I.vdevice({"kind": "cuda", "arch": "sm_80"}, 0)]})
+
+    @R.function
+    def main(x: R.Tensor((2, 3), "float32", "llvm:0")) -> R.Tensor((2, 3), "float32"):
+        y = R.add(x, x)
+        return y
+
+prim_value_args
+    @R.function
+    def main(n: R.Prim("int64"), x: R.Tensor(("n",), "float32")) -> R.Shape(ndim=2):
+        m = T.int64()
+        s = R.shape([4, 5])
+        return s
+
+string_and_dtype
+    @R.function(pure=False)
+    def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float16"):
+        y = R.call_packed("cast", x, R.str("hello"), R.dtype("float16"), R.prim_value(T.float32(0.5)), ty_args=R.Tensor((4,), "float16"))
+        return y
+
+null_value
+    @R.function(pure=False)
+    def main(x: R.Tensor((4,), "float32")) -> R.Any:
+        n = R.null_value()
+        y = R.call_packed("own", x, n, ty_args=R.Any)
+        return y
+
+shape_in_tuple
+    @R.function
+    def main(t: R.Tuple(R.Shape(["n", "m"]), R.Tensor(("n", "m"), "float32"))):
+        n = T.int64()
+        m = T.int64()
+        x = t[1]
+        y = R.reshape(x, R.shape([n * m]))
+        return y
+
+empty_tuple
+    @R.function
+    def main(x: R.Tensor((4,), "float32")) -> R.Tuple:
+        return R.tuple()
+
+assert_msg
+    @R.function(pure=False)
+    def main(x: R.Tensor((), "bool")) -> R.Tensor((), "bool"):
+        _ = R.assert_op(x)
+        _1 = R.assert_op(x, format="x is false")
+        _2 = R.print(x, x, format="{} {}")
+        _3 = R.print(format="nothing")
+        return x
+
+call_builtin
+    @R.function(pure=False)
+    def main(x: R.Tensor((4,), "float32")) -> R.Any:
+        y = R.call_builtin_with_ctx("vm.builtin.own", [x, R.prim_value(3)], ty_args=R.Any)
+        return y
+
+composite_codegen
+    @R.function
+    def main(x: R.Tensor((1, 64, 56, 56), "float32"), w: R.Tensor((64, 64, 3, 3), "float32")) -> R.Tensor((1, 64, 56, 56), "float32"):
+        with R.dataflow():
+            gv = cls.fused(x, w)
+            R.output(gv)
+        return gv
+
+    @R.function
+    def fused(x: R.Tensor((1, 64, 56, 56), "float32"), w: R.Tensor((64, 64, 3, 3), "float32")) -> R.Tensor((1, 64, 56, 56), "float32"):
+        R.func_attr({"Codegen": "dnnl", "global_symbol": "fused"})
+
+        @R.function
+        def local(x1: R.Tensor((1, 64, 56, 56), "float32"), w1: R.Tensor((64, 64, 3, 3), "float32")) -> R.Tensor((1, 64, 56, 56), "float32"):
+            R.func_attr({"Composite": "dnnl.conv2d_relu", "Primitive": True})
+            with R.dataflow():
+                lv = R.nn.conv2d(x1, w1, padding=[1, 1, 1, 1])
+                gv = R.nn.relu(lv)
+                R.output(gv)
+            return gv
+
+        gv1 = local(x, w)
+        return gv1
+
+with_grad
+    @T.prim_func(private=True, s_tir=True)
+    def f_mul(A: T.Buffer((T.int64(5), T.int64(5)), "float32"), B: T.Buffer((T.int64(5), T.int64(5)), "float32"), C: T.Buffer((T.int64(5), T.int64(5)), "float32")):
+        for i, j in T.grid(T.int64(5), T.int64(5)):
+            with T.sblock("f_mul"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = A[vi, vj] * B[vi, vj]
+
+    @R.function
+    def main(a: R.Tensor((5, 5), "float32"), b: R.Tensor((5, 5), "float32")) -> R.Tensor((), "float32"):
+        with R.dataflow():
+            lv = R.call_tir_with_grad(cls.f_mul, (a, b), out_ty=R.Tensor((5, 5), dtype="float32"), te_grad_name="f_mul_grad", te_grad_kwargs={"k": 1})
+            gv = R.sum(lv)
+            R.output(gv)
+        return gv
+
+recursive_branch
+    @R.function
+    def main(x: R.Tensor((), "int32")) -> R.Tensor((), "int32"):
+        @R.function
+        def loop(i: R.Tensor((), "int32"), s: R.Tensor((), "int32")) -> R.Tensor((), "int32"):
+            cond = R.less(i, R.const(10, "int32"))
+            if cond:
+                j = R.add(i, R.const(1, "int32"))
+                r = loop(j, R.add(s, i))
+            else:
+                r = s
+            return r
+        y = loop(R.const(0, "int32"), x)
+        return y
+
+symbol_in_out
+    @R.function
+    def main(x: R.Tensor(("n", "m"), "float32")) -> R.Tensor(("n * m + 1",), "float32"):
+        n = T.int64()
+        m = T.int64()
+        y = R.call_dps_packed("own.flat", (x,), out_ty=R.Tensor((n * m + 1,), dtype="float32"))
+        return y
+
+min_max_dims
+    @R.function
+    def main(x: R.Tensor(("n",), "float32"), y: R.Tensor(("m",), "float32")):
+        n = T.int64()
+        m = T.int64()
+        z = R.call_dps_packed("own", (x, y), out_ty=R.Tensor((T.min(n, m) // 2, T.max(n, 4) % 3, T.if_then_else(n < m, n, m)), dtype="float32"))
+        return z
+
+storage_reuse
+    @T.prim_func(private=True, s_tir=True)
+    def add(A: T.Buffer((T.int64(8),), "float32"), B: T.Buffer((T.int64(8),), "float32")):
+        for i in range(T.int64(8)):
+            with T.sblock("a"):
+                vi = T.axis.spatial(T.int64(8), i)
+                B[vi] = A[vi] + T.float32(1)
+
+    @R.function(pure=False)
+    def main(x: R.Tensor((8,), "float32")) -> R.Tensor((8,), "float32"):
+        storage: R.Any = R.memory.alloc_storage(R.shape([32]), virtual_device_index=R.prim_value(0), storage_scope=R.str("global"), dtype=R.dtype("float32"))
+        alloc: R.Tensor((8,), dtype="float32") = R.memory.alloc_tensor(storage, offset=R.prim_value(0), shape=R.shape([8]), dtype=R.dtype("float32"))
+        _: R.Tuple = cls.add(x, alloc)
+        storage1: R.Any = R.memory.alloc_storage(R.shape([32]), R.prim_value(0), R.str("global"), R.dtype("float32"))
+        alloc1: R.Tensor((8,), dtype="float32") = R.memory.alloc_tensor(storage1, R.prim_value(0), R.shape([8]), R.dtype("float32"))
+        _1: R.Tuple = cls.add(alloc, alloc1)
+        _2: R.Tuple = R.memory.kill_tensor(alloc)
+        alloc2: R.Tensor((8,), dtype="float32") = R.memory.alloc_tensor(storage, R.prim_value(0), R.shape([8]), R.dtype("float32"))
+        _3: R.Tuple = cls.add(alloc1, alloc2)
+        return alloc2
+
+hints
+    @R.function
+    def main(x: R.Tensor((8,), "float32")) -> R.Tensor((8,), "float32"):
+        with R.dataflow():
+            lv = R.builtin.stop_lift_params(x)
+            lv1 = R.memory.view(lv, R.shape([2, 4]), R.dtype("float32"), R.prim_value(0))
+            lv2 = R.memory.ensure_zero_offset(lv1)
+            lv3 = R.reshape(lv2, R.shape([8]))
+            R.output(lv3)
+        return lv3
+
+cuda_graph
+    @R.function(private=True)
+    def cuda_graph_capture(a: R.Tensor((8,), "float32"), b: R.Tensor((8,), "float32")) -> R.Tuple:
+        R.func_attr({"relax.force_pure": True})
+        return R.tuple()
+
+    @R.function(pure=False)
+    def main(x: R.Tensor((8,), "float32")) -> R.Tensor((8,), "float32"):
+        gv: R.Any = R.call_builtin_with_ctx("vm.builtin.cuda_graph.get_cached_alloc", (x, R.prim_value(0)), ty_args=(R.Any,))
+        return x
+
+dtype_default
+    @R.function
+    def main(x: R.Tensor((2, 3)), y: R.Tensor(ndim=2), z: R.Tensor(dtype="int8")) -> R.Tensor:
+        return y
+
+multi_return_tuple
+    @R.function
+    def main(x: R.Tensor((4, 4), "float32")):
+        with R.dataflow():
+            lv = R.split(x, 2, axis=1)
+            a = lv[0]
+            b = lv[1]
+            c = R.concat((b, a), axis=1)
+            R.output(a, c)
+        return (a, (c, x))
+
+te_ops
+    @R.function
+    def main(x: R.Tensor((2, 3), "float32"), i: R.Tensor((2,), "int64")):
+        a = R.nn.dropout(x, rate=0.5)
+        b = R.nn.pad(x, pad_width=[0, 1, 0, 1], pad_mode="constant", pad_value=1.0)
+        c = R.sort(x, axis=-1, descending=True)
+        d = R.argsort(x, axis=1, descending=False, dtype="int64")
+        e = R.scatter_elements(x, R.const([[0, 0]], "int64"), R.const([[1.0, 2.0]], "float32"))
+        f = R.one_hot(i, R.prim_value(1), R.prim_value(0), depth=3, axis=-1)
+        return (a[0], b, c, d, e, f)
+
+numbers_as_dims
+    @R.function
+    def main(n: R.Prim("int64"), x: R.Tensor(("n", 4), "float32")) -> R.Tensor(("n", 4), "float32"):
+        n = T.int64()
+        y = R.add(x, x)
+        return y
 '''
 
 TENSORS = '''
@@ -502,6 +816,352 @@ undefined
             with T.sblock("b"):
                 vi = T.axis.spatial(8, i)
                 A[vi] = T.undef(dtype="int32")
+
+macro_free
+    @T.prim_func(s_tir=True)
+    def main(a: T.handle, b: T.handle, c: T.handle):
+        T.func_attr({"global_symbol": "mmult", "tirx.noalias": True})
+        A = T.match_buffer(a, [1024, 1024], elem_offset=0, align=64, offset_factor=1)
+        B = T.match_buffer(b, [1024, 1024], elem_offset=0, align=64, offset_factor=1)
+        C = T.match_buffer(c, [1024 * 1024], elem_offset=0, align=64, offset_factor=1)
+        packedB = T.alloc_buffer([32768], "float32")
+        for x in T.parallel(0, 32):
+            for y in T.serial(0, 1024):
+                for z in T.vectorized(0, 32):
+                    packedB[x * 1024 + y] = B[y, x * 32 + z]
+        for x_outer in T.parallel(0, 32):
+            C_global = T.alloc_buffer((1024,), "float32")
+            for y_outer in T.serial(0, 32):
+                for x_c_init in T.serial(0, 32):
+                    C_global[x_c_init * 32] = T.float32(0)
+                for k_outer in T.serial(0, 256):
+                    for x_c in T.serial(0, 32):
+                        C_global[x_c * 32] = C_global[x_c * 32] + A[x_outer * 32 + x_c, k_outer * 4] * packedB[y_outer * 1024 + k_outer]
+                for x_inner in T.serial(0, 32):
+                    for y_inner in T.serial(0, 32):
+                        C[x_outer * 32768 + y_outer * 32 + x_inner * 1024 + y_inner] = C_global[x_inner * 32 + y_inner]
+
+elementwise_opaque
+    @T.prim_func(s_tir=True)
+    def main(a: T.handle, c: T.handle):
+        A = T.match_buffer(a, (16, 16), "float32")
+        C = T.match_buffer(c, (16, 16), "float32")
+        for i in range(0, 16):
+            with T.sblock():
+                T.reads(A[i, 0:16])
+                T.writes(C[i, 0:16])
+                B = T.sblock_alloc_buffer((16, 16), "float32")
+                for j in range(0, 16):
+                    with T.sblock():
+                        T.reads(A[i, j])
+                        T.writes(B[i, j])
+                        B[i, j] = A[i, j] + T.float32(1)
+                for j in range(0, 16):
+                    with T.sblock():
+                        T.reads(B[i, j])
+                        T.writes(C[i, j])
+                        C[i, j] = B[i, j] * T.float32(2)
+
+symbolic_shape
+    @T.prim_func(s_tir=True)
+    def main(a: T.handle, c: T.handle, n: T.int32, m: T.int32):
+        A = T.match_buffer(a, (n, m), "float32")
+        C = T.match_buffer(c, (n, m), "float32")
+        for i in range(0, n):
+            with T.sblock():
+                T.reads(A[i, 0:m])
+                T.writes(C[i, 0:m])
+                B = T.sblock_alloc_buffer((m,), "float32")
+                for j in range(0, m):
+                    with T.sblock():
+                        T.reads(A[i, j])
+                        T.writes(B[j])
+                        B[j] = A[i, j] + T.float32(1)
+                for j in range(0, m):
+                    with T.sblock():
+                        C[i, j] = B[j] * T.float32(2)
+
+cross_thread
+    @T.prim_func(s_tir=True)
+    def main(a: T.handle, b: T.handle):
+        A = T.match_buffer(a, [128, 128], dtype="float32")
+        B = T.match_buffer(b, [128], dtype="float32")
+        for i in T.serial(0, 128):
+            for ko in T.thread_binding(0, 4, thread="blockIdx.x"):
+                for ki in T.thread_binding(0, 32, thread="threadIdx.x"):
+                    with T.sblock("B"):
+                        vi = T.axis.S(128, i)
+                        vk = T.axis.R(128, ko * 32 + ki)
+                        T.reads([A[vi, vk]])
+                        T.writes([B[vi]])
+                        with T.init():
+                            B[vi] = T.float32(0)
+                        B[vi] = B[vi] + A[vi, vk]
+
+lowered_cross_thread
+    @T.prim_func(s_tir=True)
+    def main(A: T.Buffer((128, 32), "float32"), B: T.Buffer((128,), "float32")):
+        for i in T.serial(0, 128):
+            with T.sblock("B"):
+                vi = T.axis.S(128, i)
+                T.reads(A[vi, 0:32])
+                T.writes(B[vi])
+                reduce_temp0 = T.sblock_alloc_buffer([1], dtype="float32", strides=[1], scope="local")
+                for k in T.thread_binding(0, 32, thread="threadIdx.x"):
+                    with T.sblock("B_cross_thread_reduction"):
+                        T.reads(A[vi, k])
+                        T.writes(reduce_temp0[0])
+                        T.attr(T.comm_reducer(lambda x, y: x + y, [T.float32(0)]), "reduce_scope", T.reinterpret("handle", T.uint64(0)))
+                        T.evaluate(T.tvm_thread_allreduce(T.uint32(1), A[vi, k], True, reduce_temp0[0], k))
+                    with T.sblock("B_write_back"):
+                        T.where(k == 0)
+                        T.reads(reduce_temp0[0])
+                        T.writes(B[vi])
+                        B[vi] = reduce_temp0[0]
+
+two_reducers
+    @T.prim_func(s_tir=True)
+    def main(A: T.Buffer((32,), "float32"), I: T.Buffer((32,), "int32"), B: T.Buffer((1,), "float32"), C: T.Buffer((1,), "int32")):
+        v = T.alloc_buffer((1,), "float32", scope="local")
+        w = T.alloc_buffer((1,), "int32", scope="local")
+        k = T.launch_thread("threadIdx.x", 32)
+        with T.attr(T.comm_reducer(lambda x0, x1, y0, y1: (T.Select(x1 >= y1, x0, y0), T.Select(x1 >= y1, x1, y1)), [T.int32(-1), T.min_value("float32")]), "reduce_scope", 0):
+            T.tvm_thread_allreduce(T.uint32(2), I[k], A[k], T.bool(True), w[0], v[0], k)
+        B[0] = v[0]
+        C[0] = w[0]
+
+match_buffer_region
+    @T.prim_func(s_tir=True)
+    def main(a: T.handle, c: T.handle, n: T.int32):
+        A = T.match_buffer(a, (n, 16, 16), "float32")
+        C = T.match_buffer(c, (n, 16, 16), "float32")
+        for i, j in T.grid(n, 4):
+            with T.sblock():
+                vi, vj = T.axis.remap("SS", [i, j])
+                s0 = T.int32()
+                s1 = T.int32()
+                A0 = T.match_buffer(A[vi, vj * 4:vj * 4 + 4, 0:16], (1, 4, 16), strides=[s0, s1, 1], offset_factor=1)
+                for a1, b1 in T.grid(4, 16):
+                    with T.sblock():
+                        va, vb = T.axis.remap("SS", [a1, b1])
+                        C[vi, vj * 4 + va, vb] = A0[0, va, vb]
+
+elem_offset_var
+    @T.prim_func(s_tir=True)
+    def main(a: T.handle, c: T.handle):
+        o = T.int32()
+        A = T.match_buffer(a, (16, 16), "float32", elem_offset=o, offset_factor=1)
+        C = T.match_buffer(c, (16, 16), "float32")
+        for i, j in T.grid(16, 16):
+            C[i, j] = A[i, j]
+
+tensor_intrin_desc
+    @T.prim_func(s_tir=True)
+    def main(a: T.handle, b: T.handle, c: T.handle):
+        A = T.match_buffer(a, (16, 16), "float16", align=64, offset_factor=8, scope="shared")
+        B = T.match_buffer(b, (16, 16), "float16", align=64, offset_factor=8, scope="shared")
+        C = T.match_buffer(c, (16, 16), "float32", align=64, offset_factor=8, scope="wmma.accumulator")
+        with T.sblock("root"):
+            T.reads(C[0:16, 0:16], A[0:16, 0:16], B[0:16, 0:16])
+            T.writes(C[0:16, 0:16])
+            for i, j, k in T.grid(16, 16, 16):
+                with T.sblock("update"):
+                    vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                    C[vi, vj] = C[vi, vj] + T.cast(A[vi, vk], "float32") * T.cast(B[vj, vk], "float32")
+
+wmma_impl
+    @T.prim_func(s_tir=True)
+    def main(a: T.handle, c: T.handle):
+        s1 = T.int32()
+        s0 = T.int32()
+        A = T.match_buffer(a, (16, 16), "float16", align=32, offset_factor=16, scope="shared", strides=[s1, s0])
+        C = T.match_buffer(c, (16, 16), "float16", align=32, offset_factor=16, scope="wmma.matrix_a")
+        with T.sblock("root"):
+            T.reads(A[0:16, 0:16])
+            T.writes(C[0:16, 0:16])
+            T.evaluate(T.tvm_load_matrix_sync(C.data, 16, 16, 16, C.elem_offset // 256 + T.floordiv(T.floormod(C.elem_offset, 256), 16), A.access_ptr("r"), s1, "row_major"))
+
+allocs
+    @T.prim_func(s_tir=True)
+    def main(A: T.Buffer((16,), "float32"), C: T.Buffer((16,), "float32")):
+        B = T.alloc_buffer((16,), "float32", scope="global")
+        D = T.decl_buffer((4, 4), "float32", data=B.data)
+        E = T.decl_buffer((4, 4), "float32", data=B.data, strides=[1, 4])
+        for i, j in T.grid(4, 4):
+            D[i, j] = A[i * 4 + j]
+        for i, j in T.grid(4, 4):
+            C[i * 4 + j] = E[i, j]
+
+while_loops
+    @T.prim_func(s_tir=True)
+    def main(A: T.Buffer((16,), "int32"), B: T.Buffer((16,), "int32"), n: T.int32):
+        lo = T.alloc_buffer((1,), "int32", scope="local")
+        hi = T.alloc_buffer((1,), "int32", scope="local")
+        for i in range(16):
+            lo[0] = 0
+            hi[0] = n
+            while lo[0] < hi[0]:
+                mid: T.let[T.int32] = lo[0] + hi[0] >> 1
+                if A[mid] < B[i]:
+                    lo[0] = mid + 1
+                else:
+                    hi[0] = mid
+            B[i] = lo[0]
+
+if_elif
+    @T.prim_func(s_tir=True)
+    def main(A: T.Buffer((16,), "int32")):
+        for i in range(16):
+            if i < 4:
+                A[i] = 0
+            elif i < 8:
+                A[i] = 1
+            else:
+                A[i] = 2
+
+predicates
+    @T.prim_func(s_tir=True)
+    def main(A: T.Buffer((128,), "float32"), B: T.Buffer((128,), "float32")):
+        for i0, i1 in T.grid(13, 10):
+            with T.sblock("b"):
+                T.where(i0 * 10 + i1 < 128)
+                vi = T.axis.spatial(128, i0 * 10 + i1)
+                B[vi] = A[vi] + T.float32(1)
+
+opaque_axis
+    @T.prim_func(s_tir=True)
+    def main(A: T.Buffer((16,), "float32")):
+        for i in T.serial(16):
+            with T.sblock("o"):
+                vi = T.axis.opaque(16, i)
+                T.reads()
+                T.writes(A[vi])
+                A[vi] = T.float32(1)
+
+scan_axis
+    @T.prim_func(s_tir=True)
+    def main(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
+        for i in T.serial(16):
+            with T.sblock("o"):
+                vi = T.axis.scan(16, i)
+                B[vi] = T.if_then_else(vi == 0, A[0], B[vi - 1] + A[vi])
+
+ranged_axis
+    @T.prim_func(s_tir=True)
+    def main(A: T.Buffer((16,), "float32")):
+        for i in T.serial(4, 12):
+            with T.sblock("o"):
+                vi = T.axis.spatial((4, 12), i)
+                A[vi] = T.float32(1)
+
+thread_attr
+    @T.prim_func(s_tir=True)
+    def main(A: T.Buffer((128,), "float32"), B: T.Buffer((128,), "float32")):
+        for bx in T.thread_binding(4, thread="blockIdx.x"):
+            for vx in T.thread_binding(2, thread="vthread.x"):
+                for tx in T.thread_binding(16, thread="threadIdx.x"):
+                    with T.sblock("B"):
+                        vi = T.axis.spatial(128, bx * 32 + vx * 16 + tx)
+                        B[vi] = A[vi] * T.float32(2)
+
+meta_var
+    @T.prim_func(s_tir=True)
+    def main(A: T.Buffer((16,), "float32")):
+        n = T.meta_var(8)
+        for i in range(n):
+            A[i] = T.float32(n)
+
+comments_attrs
+    @T.prim_func(s_tir=True)
+    def main(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
+        for i in T.serial(16, annotations={"pragma_loop_partition_hint": 1, "own": "x", "stage": [0, 0, 1], "f": T.float32(0.5)}):
+            with T.sblock("b"):
+                vi = T.axis.spatial(16, i)
+                T.sblock_attr({"meta_schedule.random_compute_producer": 1, "warp_execution": 1, "buffer_dim_align": [[0, 0, 32, 8]]})
+                B[vi] = A[vi]
+
+float8_ops
+    @T.prim_func(s_tir=True)
+    def main(A: T.Buffer((16,), "float8_e5m2"), B: T.Buffer((16,), "float16"), C: T.Buffer((16,), "float8_e4m3fn")):
+        for i in range(16):
+            B[i] = T.Cast("float16", A[i])
+            C[i] = T.Cast("float8_e4m3fn", B[i])
+
+int4_ops
+    @T.prim_func(s_tir=True)
+    def main(A: T.Buffer((16,), "int32"), B: T.Buffer((128,), "float16")):
+        for i in range(128):
+            B[i] = T.Cast("float16", T.bitwise_and(T.shift_right(A[i // 8], i % 8 * 4), 15) - 7)
+
+dequant_exp
+    @T.prim_func(s_tir=True)
+    def main(A: T.Buffer((16,), "uint32"), B: T.Buffer((128,), "float16")):
+        for i in range(128):
+            B[i] = T.Cast("float16", T.bitwise_and(T.shift_right(A[i // 8], T.Cast("uint32", i % 8) * T.uint32(4)), T.uint32(15))) * T.float16(0.5)
+
+sparse_like
+    @T.prim_func(s_tir=True)
+    def main(indptr: T.Buffer((17,), "int32"), data: T.Buffer((64,), "float32"), out: T.Buffer((16,), "float32")):
+        for i in range(16):
+            with T.sblock("row"):
+                vi = T.axis.spatial(16, i)
+                T.reads(indptr[vi:vi + 2], data[0:64])
+                T.writes(out[vi])
+                out[vi] = T.float32(0)
+                for j in range(indptr[vi + 1] - indptr[vi]):
+                    with T.sblock("elem"):
+                        vj = T.axis.opaque(64, indptr[vi] + j)
+                        T.reads(data[vj], out[vi])
+                        T.writes(out[vi])
+                        out[vi] = out[vi] + data[vj]
+
+packed_call
+    @T.prim_func(s_tir=True)
+    def main(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
+        T.call_packed("own", A, B)
+        T.evaluate(T.call_extern("int32", "f", A.data, T.int64(3), T.float32(1.5), "text"))
+
+unsized_for
+    @T.prim_func(s_tir=True)
+    def main(A: T.Buffer((8, 8, 8), "float32")):
+        for i, j, k in T.grid(8, 8, 8):
+            A[i, j, k] = T.Cast("float32", i * 64 + j * 8 + k)
+
+bool_ops
+    @T.prim_func(s_tir=True)
+    def main(A: T.Buffer((8,), "bool"), B: T.Buffer((8,), "int32"), C: T.Buffer((8,), "float32")):
+        for i in range(8):
+            A[i] = T.And(i < 4, T.Or(i > 2, T.Not(A[i])))
+            B[i] = T.Select(A[i], 1, 0) + T.if_then_else(A[i], B[i], -B[i]) + T.Cast("int32", A[i])
+            C[i] = T.max(T.min(C[i], T.float32(1)), T.float32(-1)) + T.abs(C[i])
+
+iter_dtype
+    @T.prim_func(s_tir=True)
+    def main(A: T.Buffer((T.int64(8),), "float32"), n: T.int64):
+        for i in T.serial(T.int64(0), T.int64(8)):
+            with T.sblock("x"):
+                vi = T.axis.spatial(T.int64(8), i)
+                A[vi] = A[(vi + T.int64(1)) % T.int64(8)]
+
+shuffle_down
+    @T.prim_func(s_tir=True)
+    def main(A: T.Buffer((32,), "float32"), B: T.Buffer((1,), "float32")):
+        tx = T.launch_thread("threadIdx.x", 32)
+        r = T.alloc_buffer((1,), "float32", scope="local")
+        m = T.alloc_buffer((1,), "uint32", scope="local")
+        r[0] = A[tx]
+        m[0] = T.tvm_warp_activemask()
+        r[0] = r[0] + T.tvm_warp_shuffle_down(m[0], r[0], 16, 32, 32)
+        if tx == 0:
+            B[0] = r[0]
+
+pointers_of_two
+    @T.prim_func(s_tir=True)
+    def main(p: T.handle("float32"), q: T.handle("float32"), n: T.int32):
+        A = T.decl_buffer((n,), "float32", data=p)
+        B = T.decl_buffer((n,), "float32", data=q)
+        for i in range(n):
+            B[i] = A[i]
 '''
 
 

@@ -59,8 +59,8 @@ Outputs RelativePositionBias(const NodeImporter& node) {
   INGOT_RETURN_IF_ERROR(CheckAttributes(node, {"is_bidirectional", "max_distance"}));
   INGOT_ASSIGN_OR_RETURN(Expr table, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, 0));
-  const auto num_buckets = dims.size() == 2 ? ir::AsConstInt(dims[0]) : std::nullopt;
   if (dims.size() != 2) return node.Invalid("expected a table of rank 2, got " + std::to_string(dims.size()));
+  const auto num_buckets = ir::AsConstInt(dims[0]);
   if (!num_buckets) return node.Unsupported("a table of an unknown number of buckets");
   INGOT_ASSIGN_OR_RETURN(const int64_t is_bidirectional, node.Int("is_bidirectional", 0));
   INGOT_ASSIGN_OR_RETURN(const int64_t max_distance, node.Int("max_distance", 0));
@@ -111,10 +111,10 @@ Outputs GatedRelativePositionBias(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr query, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, 0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> of_weight, StaticRankDims(node, 3));
-  const auto width = dims.size() == 3 ? ir::AsConstInt(dims[2]) : std::nullopt;
-  const auto gates = of_weight.size() == 2 ? ir::AsConstInt(of_weight[1]) : std::nullopt;
-  if (dims.size() != 3 || of_weight.size() != 2)
+  if (dims.size() != 3 || of_weight.size() != 2) {
     return node.Invalid("expected queries of rank 3 and weights of rank 2");
+  }
+  const auto width = ir::AsConstInt(dims[2]), gates = ir::AsConstInt(of_weight[1]);
   if (!width || !gates) return node.Unsupported("a hidden size that is symbolic");
   if (heads < 1 || *width % heads != 0 || *gates < 2 || *gates % 2 != 0) {
     return node.Invalid("the heads or the gates do not divide the hidden size");
