@@ -534,6 +534,7 @@ constexpr Exception kExceptions[] = {
     {"A float16[m,k,] B float16[n,k,]", 20, kLeastWarpsOfTiles},
     // Stages of columns of symbolic lengths, by 1024 threads, which have 64 registers each.
     {"X float32[n0,n1,n2,]", 60, kLeastWarps},
+    {"X float64[n0,n1,n2,]", 64, kLeastWarps},
     // Seven sums of int64 for each thread, of several columns.
     {"A int64[300,7,]", kOwnChoice, 8},
     // A gate for each of 77 states, computed by as many threads, with all of its weights on their way.
