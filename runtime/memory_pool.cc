@@ -88,8 +88,9 @@ void MemoryPool::Free(void* data, int64_t size_bytes) {
   const int size_class = ClassOf(size_bytes);
   const int64_t block_bytes = ClassBytes(size_class);
   std::lock_guard lock(mutex_);
-  INGOT_CHECK(stats_.bytes_in_use >= block_bytes && kept_[size_class].size() < kept_[size_class].capacity());
-  kept_[size_class].push_back(data);
+  auto& kept = kept_[size_class];
+  INGOT_CHECK(stats_.bytes_in_use >= block_bytes && kept.size() < kept.capacity());
+  kept.push_back(data);
   stats_.bytes_in_use -= block_bytes;
   stats_.bytes_kept += block_bytes;
   ReleaseKeptLocked(2 * stats_.peak_bytes_in_use - stats_.bytes_in_use);
