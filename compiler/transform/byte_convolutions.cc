@@ -39,10 +39,6 @@ bool HasByteProducts(const Target& variant) {
 
 }  // namespace
 
-bool AllHaveByteProducts(const TargetFamily& target) {
-  return !target.variants.empty() && std::ranges::all_of(target.variants, HasByteProducts);
-}
-
 bool AnyHasByteProducts(const TargetFamily& target) {
   return std::ranges::any_of(target.variants, HasByteProducts) ||
          std::ranges::any_of(target.byte_product_variants, HasByteProducts);

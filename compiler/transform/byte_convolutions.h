@@ -18,9 +18,8 @@ struct ByteConvolution {
   std::vector<int64_t> weight_sums;  // per output channel
 };
 
-// Whether every CPU of the target, or any of them, adds products of four bytes by one instruction. Other x86-64 CPUs take
-// about a sixth longer for bytes than for pairs of 16 bits, those twice as long for pairs.
-bool AllHaveByteProducts(const TargetFamily& target);
+// Whether any CPU of the target adds products of four bytes by one instruction. Other x86-64 CPUs take about a sixth
+// longer for bytes than for pairs of 16 bits, those twice as long for pairs.
 bool AnyHasByteProducts(const TargetFamily& target);
 
 // Nothing where the call is none, or no CPU of the target has instructions for bytes.
