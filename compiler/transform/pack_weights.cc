@@ -41,13 +41,20 @@ class Budget {
     // Padding and permuting write and read each element, reshaping does so at worst; the rest is a margin for the
     // padding.
     constexpr int64_t kOperationsPerElement = 8;
-    if (!bytes.ok() || *bytes > options_.fold_max_bytes - options_.fold_max_bytes / 16) return false;
+    const bool is_large = !bytes.ok() || *bytes > options_.fold_max_bytes - options_.fold_max_bytes / 16;
+    if (is_large && (!bytes.ok() || !IsPaddedLittle(*tensor->dims))) return false;
     if (elements > operations_ / kOperationsPerElement) return false;
     operations_ -= elements * kOperationsPerElement;
     return true;
   }
 
  private:
+  // Whether panels of up to 16 rows or columns add at most a sixteenth: then constants are folded whatever their size.
+  static bool IsPaddedLittle(const op::Dims& dims) {
+    constexpr int64_t kLong = 16 * 16;
+    return dims.size() >= 2 && *ir::AsConstInt(dims.back()) >= kLong && *ir::AsConstInt(dims[dims.size() - 2]) >= kLong;
+  }
+
   const PassOptions& options_;
   int64_t operations_;
 };
