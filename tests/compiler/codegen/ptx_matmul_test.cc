@@ -198,8 +198,8 @@ TEST_CASE("products by matrix instructions whose sums blocks share are those of 
   CompileForLater(sources);
 }
 
-// Ways around what is behind the last row, where the guard around them has said the same.
-constexpr int64_t kGuards = 4;
+// Blocks that the sizes below do not reach, at most.
+constexpr int64_t kNotReached = 4;
 // Tiles that are whole and others, in rows of whole chunks and of any, with one loop over the tiles, several and none.
 TEST_CASE("each block of the kernels of products of symbolic sizes runs for some size") {
   struct Form {
@@ -228,7 +228,7 @@ TEST_CASE("each block of the kernels of products of symbolic sizes runs for some
                 p.k = i < 2 ? 0 : any({1, 7, 8, 32, 33, 64, 65, 72, 128, 200, 256, 320});
                 return Build(p);
               },
-              60, kGuards) <= kGuards);
+              60, kNotReached) <= kNotReached);
   }
 }
 
