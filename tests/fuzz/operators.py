@@ -25,6 +25,7 @@ RANDOM = "its numbers are drawn (tests/acceptance/random_numbers.py)"
 STRINGS = "graphs have no tensors of strings (tests/acceptance/strings.py)"
 NOT_GENERATED = {**dict.fromkeys(["Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
                                   "RandomUniformLike"], RANDOM),
+                 "StringNormalizer": STRINGS,
                  "ai.onnx.ml.CategoryMapper": STRINGS,
                  "ai.onnx.ml.TreeEnsemble": "of ai.onnx.ml 5, which lacks other operators (tests/acceptance/ml_ops.py)",
                  "ai.onnx.ml.ZipMap": "its result is no tensor in ONNX Runtime (tests/acceptance/ml_ops.py)"}

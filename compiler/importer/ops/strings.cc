@@ -17,6 +17,7 @@ Outputs StringNormalizer(const NodeImporter& node) {
   if (change != "NONE" && change != "LOWER" && change != "UPPER") {
     return node.Invalid("case_change_action is \"" + change + "\"");
   }
+  INGOT_RETURN_IF_ERROR(node.String("locale", "").status());  // by which cases are changed
   if (change != "NONE") return node.Unsupported("strings of another case");
   INGOT_ASSIGN_OR_RETURN(const Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
