@@ -18,6 +18,13 @@ def antialias_to_one_element():
                   {"x": ([1, 1, 1, 3], normal(1, 1, 1, 3))}, {"scales": np.array([1, 1, 1, 0.5], np.float32)}, opset=18)
 
 
+def antialias_to_no_element():
+    """A third of one column is none."""
+    return Recipe([node("Resize", ["x", "", "", "sizes"], ["y"], mode="linear", antialias=1, axes=[2, 3],
+                        keep_aspect_ratio_policy="not_larger")],
+                  {"x": (["n", 1, 3, 1], normal(2, 1, 3, 1))}, {"sizes": ints(1, 7)}, opset=18)
+
+
 def length_that_float32_rounds_up():
     """5 * 2.6 is 13, though the float32 next to 2.6 is less."""
     return Recipe([node("Resize", ["x", "", "scales"], ["y"], mode="linear")],

@@ -2,6 +2,7 @@
 // constants, and when the model runs where they are not, or are many.
 #include "compiler/importer/ops/antialias.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "compiler/importer/build.h"
@@ -76,6 +77,8 @@ Result<Expr> ResizeAntialiased(const NodeImporter& node, const std::vector<int64
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
   const std::vector<PrimExpr> from = *type->dims;
   const DataType own = *type->dtype;
+  const auto is_empty = [&](int64_t axis) { return ir::IsConstInt(dims[static_cast<size_t>(axis)], 0); };
+  if (std::ranges::any_of(axes, is_empty)) return node.Bind("zeros", {ShapeOf(dims)}, {{"dtype", own}});
   const DataType dtype = own.is_floating() ? own : DataType::Float(own.bits > 16 ? 64 : 32);
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(x, CastTo(node, std::move(x), dtype));
@@ -91,7 +94,7 @@ Result<Expr> ResizeAntialiased(const NodeImporter& node, const std::vector<int64
     if (!options.parts.empty()) scale.ratios = {options.parts[i], ir::Int64(kPartsOfScale)};
     if (scales.empty() && scale.ratios.empty()) scale.ratios = {out, in};
     const bool is_constant = length && wanted && options.ratios.empty() && options.parts.empty();
-    if (is_constant && (*length < 1 || *wanted < 1)) {
+    if (is_constant && *length < 1) {
       return node.Invalid("a resize of " + std::to_string(*length) + " elements to " + std::to_string(*wanted));
     }
     const PrimExpr taps = op::AntialiasTaps(filter, scale, in);
