@@ -168,6 +168,26 @@ def branches(then_op, else_op, *behind, **options):
                  {"one": ints(1), **options.pop("constants", {})}, **options)
 
 
+def spectrum_as_a_convolution():
+    """Of one channel, in long frames that overlap by half: of sound, of padded sound, with one frame and with many."""
+    nodes = [node("Conv", ["x", "w"], ["y"], strides=[64]),
+             node("Conv", ["x", "w", "b"], ["z"], strides=[100], pads=[20, 64])]
+    calls = [{"x": normal(b, 1, n)} for b, n in ((1, 128), (3, 300), (2, 999))]
+    return Habit(nodes, {"x": (F32, ["b", 1, "n"])}, calls,
+                 {"w": normal(34, 1, 128), "b": normal(34)}, {"y": None, "z": None})
+
+
+def recurrence_of_shut_gates():
+    """Trained on few inputs, a layer has large weights: its states come to nothing, and stay there."""
+    bias = np.zeros((1, 8 * 20), np.float32)
+    bias[:, :80] = -45  # of all gates
+    nodes = [node("LSTM", ["x", "w", "r", "b"], ["y"], hidden_size=20),
+             node("GRU", ["x", "w3", "r3", "b3"], ["z"], hidden_size=20)]
+    return Habit(nodes, {"x": (F32, ["s", "b", 4])}, [{"x": normal(s, b, 4)} for s, b in ((1, 1), (9, 3))],
+                 {"w": normal(1, 80, 4) * 9, "r": normal(1, 80, 20), "b": bias, "w3": normal(1, 60, 4) * 99,
+                  "r3": normal(1, 60, 20), "b3": np.zeros((1, 120), np.float32)}, {"y": None, "z": None})
+
+
 def squeeze_of_a_length_that_the_graph_asks_for():
     """torch.squeeze(x, 1): an If whether the length is 1. What is behind takes a matrix alone."""
     asks = [node("Shape", ["x"], ["s"]), node("Gather", ["s", "one"], ["n"]), node("Equal", ["n", "one"], ["c"])]
@@ -331,7 +351,8 @@ def padded_to_where_it_was_halved():
                  {"two": ints(2), "zeros": ints(0, 0), "w": normal(3, 5, 2), "v": normal(4, 8, 3)})
 
 
-HABITS = [lengths_that_are_not_known, lengths_that_a_mark_stands_for, grid_of_floats_up_to_a_symbol,
+HABITS = [spectrum_as_a_convolution, recurrence_of_shut_gates, lengths_that_are_not_known,
+          lengths_that_a_mark_stands_for, grid_of_floats_up_to_a_symbol,
           range_of_fractions_up_to_a_symbol, all_elements_in_order, as_many_as_an_input_says, padding_up_to_a_length,
           padding_by_an_input, reflection_by_an_input, edges_by_an_input, wrapping_by_an_input,
           padding_of_some_axes_by_a_value, lengths_that_may_broadcast, boxes_of_sizes_below_nothing, size_of_an_input,

@@ -198,13 +198,50 @@ Result<Expr> MatchSame(const NodeImporter& node, Expr result, const std::vector<
 
 namespace {
 
+// Whether a convolution takes long frames of one channel apart, as a spectrum is spelled out. Those of short frames, or
+// of which most elements are read many times, are faster as what they are.
+bool IsOfFrames(const ConvCall& conv, const Expr& weight) {
+  constexpr int64_t kLeastLength = 128, kLeastOutputs = 32, kMostOverlap = 8;
+  if (conv.row != "nn.conv1d" || ir::As<ir::ConstantNode>(weight) == nullptr) return false;
+  const auto outputs = ir::AsConstInt(conv.weight[0]), length = ir::AsConstInt(conv.weight[2]);
+  return ir::IsConstInt(conv.data[1], 1) && conv.attrs.GetInt("groups") == 1 && *outputs >= kLeastOutputs &&
+         conv.attrs.GetInts("dilation")[0] == 1 && *length >= kLeastLength &&
+         *length <= kMostOverlap * conv.attrs.GetInts("strides")[0];
+}
+
+// The convolution as a product of frames [batch, frames, length] and a matrix.
+Result<Expr> ProductOfFrames(const NodeImporter& node, Expr x, Expr weight, const ConvCall& conv) {
+  INGOT_ASSIGN_OR_RETURN(const ir::Call call, op::MakeCall(conv.row, {x, weight}, conv.attrs));
+  const std::vector<PrimExpr>& out = *ir::As<ir::TensorTypeNode>(call->type)->dims;
+  const std::vector<int64_t>& padding = conv.attrs.GetInts("padding");
+  if (std::ranges::any_of(padding, [](int64_t width) { return width != 0; })) {
+    INGOT_ASSIGN_OR_RETURN(
+        x, node.Bind("nn.pad", {std::move(x)},
+                     {{"pad_width", AttrValue::Ints({0, 0, 0, 0, padding[0], padding[1]})}, {"pad_value", 0.0}}));
+  }
+  const PrimExpr& width = (*ir::As<ir::TensorTypeNode>(x->type)->dims)[2];
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("reshape", {std::move(x), ShapeOf({out[0], width})}));
+  INGOT_ASSIGN_OR_RETURN(const Expr places,
+                         FramePlaces(node, out[2], ir::Int64(conv.attrs.GetInts("strides")[0]), conv.weight[2]));
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("take", {x, places}, {{"axis", int64_t{1}}}));
+  INGOT_ASSIGN_OR_RETURN(
+      weight, node.Bind("reshape", {std::move(weight), ShapeOf({conv.weight[0], conv.weight[2]})}));
+  INGOT_ASSIGN_OR_RETURN(weight, Permuted(node, std::move(weight), {1, 0}));
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("matmul", {std::move(x), std::move(weight)}));
+  return Permuted(node, std::move(x), {0, 2, 1});
+}
+
 Outputs Conv(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(Expr weight, node.Input(1));
   INGOT_ASSIGN_OR_RETURN(const ConvCall conv, ReadConv(node, 0, 1));
-  if (!node.HasInput(2) && conv.same.empty()) return One(node.Call(conv.row, {x, weight}, conv.attrs));
+  const bool is_of_frames = IsOfFrames(conv, weight);
+  if (!node.HasInput(2) && conv.same.empty() && !is_of_frames) {
+    return One(node.Call(conv.row, {x, weight}, conv.attrs));
+  }
   INGOT_ASSIGN_OR_RETURN(x, PadSame(node, std::move(x), conv.same));
-  INGOT_ASSIGN_OR_RETURN(Expr product, node.Bind(conv.row, {x, weight}, conv.attrs));
+  INGOT_ASSIGN_OR_RETURN(Expr product, is_of_frames ? ProductOfFrames(node, x, weight, conv)
+                                                    : node.Bind(conv.row, {x, weight}, conv.attrs));
   INGOT_ASSIGN_OR_RETURN(product, MatchSame(node, std::move(product), conv.same));
   if (!node.HasInput(2)) return std::vector<Expr>{std::move(product)};
   return AddChannelBias(node, std::move(product), conv.data.size(), conv.weight[0]);

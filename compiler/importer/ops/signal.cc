@@ -176,16 +176,7 @@ Outputs Stft(const NodeImporter& node) {
   if (length == nullptr) return node.Invalid("neither a window nor the frames' length is given");
   INGOT_RETURN_IF_ERROR(CheckLength(node, length));
   const PrimExpr frames = op::SimplifyDim(ir::FloorDiv(ir::Max(in[1] - length + step, zero), step));
-  const auto range = [&](const PrimExpr& count, std::vector<PrimExpr> dims) -> Result<Expr> {
-    INGOT_ASSIGN_OR_RETURN(const Expr numbers, node.Bind("arange", {Number(zero), Number(count), Number(one)},
-                                                         {{"dtype", DataType::Int(64)}}));
-    return node.Bind("reshape", {numbers, ShapeOf(std::move(dims))});
-  };
-  INGOT_ASSIGN_OR_RETURN(Expr begins, range(frames, {frames, one}));
-  INGOT_ASSIGN_OR_RETURN(const Expr stride, node.Bind("shape_to_tensor", {ShapeOf({step})}));
-  INGOT_ASSIGN_OR_RETURN(begins, node.Bind("multiply", {begins, stride}));
-  INGOT_ASSIGN_OR_RETURN(const Expr inside, range(length, {one, length}));
-  INGOT_ASSIGN_OR_RETURN(const Expr places, node.Bind("add", {begins, inside}));
+  INGOT_ASSIGN_OR_RETURN(const Expr places, FramePlaces(node, frames, step, length));
   // [batch, components, length] -> [batch, components, frames, wide] -> [batch * frames, components, wide]
   INGOT_ASSIGN_OR_RETURN(x, node.Bind("reshape", {x, ShapeOf({in[0], in[1], parts})}));
   INGOT_ASSIGN_OR_RETURN(x, node.Bind("permute_dims", {x}, {{"axes", AttrValue::Ints({0, 2, 1})}}));

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "compiler/arith/analyzer.h"
+#include "compiler/importer/build.h"
 #include "compiler/ir/float_format.h"
 #include "compiler/op/infer.h"
 #include "compiler/op/packed_elements.h"
@@ -155,6 +156,21 @@ Result<Expr> ReshapeTo(const NodeImporter& node, Expr x, std::vector<PrimExpr> d
 
 Result<Expr> Permuted(const NodeImporter& node, Expr x, const std::vector<int64_t>& axes) {
   return node.Bind("permute_dims", {std::move(x)}, {{"axes", AttrValue::Ints(axes)}});
+}
+
+Result<Expr> FramePlaces(const NodeImporter& node, const PrimExpr& frames, const PrimExpr& step,
+                         const PrimExpr& length) {
+  const PrimExpr one = ir::Int64(1);
+  const auto range = [&](const PrimExpr& count, std::vector<PrimExpr> dims) -> Result<Expr> {
+    INGOT_ASSIGN_OR_RETURN(const Expr numbers, node.Bind("arange", {Number(ir::Int64(0)), Number(count), Number(one)},
+                                                         {{"dtype", DataType::Int(64)}}));
+    return node.Bind("reshape", {numbers, ShapeOf(std::move(dims))});
+  };
+  INGOT_ASSIGN_OR_RETURN(Expr begins, range(frames, {frames, one}));
+  INGOT_ASSIGN_OR_RETURN(const Expr stride, node.Bind("shape_to_tensor", {ShapeOf({step})}));
+  INGOT_ASSIGN_OR_RETURN(begins, node.Bind("multiply", {begins, stride}));
+  INGOT_ASSIGN_OR_RETURN(const Expr inside, range(length, {one, length}));
+  return node.Bind("add", {begins, inside});
 }
 
 Result<Expr> Unpacked(Expr x) {

@@ -64,6 +64,9 @@ Result<Expr> OneNumber(const NodeImporter& node, size_t input);
 Result<Expr> OfMatrix(const NodeImporter& node, size_t input, std::vector<PrimExpr> dims, bool by_row = false);
 Result<Expr> ReshapeTo(const NodeImporter& node, Expr x, std::vector<PrimExpr> dims);
 Result<Expr> Permuted(const NodeImporter& node, Expr x, const std::vector<int64_t>& axes);
+// Returns where the elements of frames stand that begin each `step` elements: i * step + j, of int64 [frames, length].
+Result<Expr> FramePlaces(const NodeImporter& node, const PrimExpr& frames, const PrimExpr& step,
+                         const PrimExpr& length);
 // Returns a constant of integers below 8 bits as one of 8 bits, which kernels support; anything else as it is.
 Result<Expr> Unpacked(Expr x);
 // Converts as ONNX's Cast does: values outside of an eight-bit float's range become its largest number, unless

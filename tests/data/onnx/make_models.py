@@ -432,6 +432,10 @@ save("dims.onnx", [n("Concat", ["past", "now"], ["all"], axis=0), n("Add", ["all
 save("bounds.onnx", [n("Relu", ["x"], ["y"]), n("Relu", ["z"], ["w"])],
      [info("x", ["batch", "seq len"]), info("z", ["batch", None])], [info("y", None), info("w", None)])
 
+# A convolution of one channel in long frames is a product of the frames.
+save("spectrum.onnx", [n("Conv", ["x", "w", "b"], ["y"], strides=[64], pads=[32, 0], name="frames")],
+     [info("x", [1, 1, "n"])], [info("y", None)], [weight("w", 32, 1, 128), weight("b", 32)], dim=200)
+
 # As many elements as the data say, and what comes behind them; the same of constants.
 save("counted.onnx",
      [n("Greater", ["x", "zero"], ["positive"]), n("NonZero", ["positive"], ["places"]),
