@@ -224,8 +224,7 @@ Result<Expr> ProductOfFrames(const NodeImporter& node, Expr x, Expr weight, cons
   INGOT_ASSIGN_OR_RETURN(const Expr places,
                          FramePlaces(node, out[2], ir::Int64(conv.attrs.GetInts("strides")[0]), conv.weight[2]));
   INGOT_ASSIGN_OR_RETURN(x, node.Bind("take", {x, places}, {{"axis", int64_t{1}}}));
-  INGOT_ASSIGN_OR_RETURN(
-      weight, node.Bind("reshape", {std::move(weight), ShapeOf({conv.weight[0], conv.weight[2]})}));
+  INGOT_ASSIGN_OR_RETURN(weight, node.Bind("reshape", {std::move(weight), ShapeOf({conv.weight[0], conv.weight[2]})}));
   INGOT_ASSIGN_OR_RETURN(weight, Permuted(node, std::move(weight), {1, 0}));
   INGOT_ASSIGN_OR_RETURN(x, node.Bind("matmul", {std::move(x), std::move(weight)}));
   return Permuted(node, std::move(x), {0, 2, 1});
