@@ -184,6 +184,17 @@ Result<double> NodeImporter::ConstantNumber(size_t i, const char* what, double d
 Result<std::vector<ir::PrimExpr>> NodeImporter::DataInts(size_t i, const char* what,
                                                          std::optional<int64_t> count) const {
   if (!HasInput(i) || MayBeKnown(i)) return SymbolicInts(i, what);
+  INGOT_ASSIGN_OR_RETURN(std::vector<ir::PrimExpr> symbols, NamedInts(i, what, count));
+  RefuseNegative(symbols);
+  return symbols;
+}
+
+Result<std::vector<ir::PrimExpr>> NodeImporter::DataPlaces(size_t i, const char* what) const {
+  return !HasInput(i) || MayBeKnown(i) ? SymbolicInts(i, what) : NamedInts(i, what, std::nullopt);
+}
+
+Result<std::vector<ir::PrimExpr>> NodeImporter::NamedInts(size_t i, const char* what,
+                                                          std::optional<int64_t> count) const {
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, InputType(i));
   constexpr int64_t kMostNumbers = 1024;
   const DataType index = DataType::Int(64);
@@ -224,6 +235,26 @@ Result<std::vector<ir::PrimExpr>> NodeImporter::NameElements(Expr ints) const {
   for (int i = 0; i < ir::As<ir::ShapeTypeNode>(shape->type)->rank; ++i) symbols.push_back(ir::MakePrimVar("size"));
   Match(shape, ir::Make<ir::ShapeTypeNode>(symbols));
   return symbols;
+}
+
+Result<std::vector<ir::PrimExpr>> NodeImporter::NameLengths(Expr ints) const {
+  INGOT_ASSIGN_OR_RETURN(std::vector<ir::PrimExpr> symbols, NameElements(std::move(ints)));
+  RefuseNegative(symbols);
+  return symbols;
+}
+
+// That a symbol is not negative is taken for granted by every proof, so max(s, 0) would be s. The quotient by a number that
+// no length reaches is 0, or -1 of a negative one.
+void NodeImporter::RefuseNegative(const std::vector<ir::PrimExpr>& symbols) const {
+  const ir::PrimExpr zero = ir::Int64(0), beyond = ir::Int64(int64_t{1} << 62);
+  for (size_t begin = 0; begin < symbols.size(); begin += kMaxRank) {
+    std::vector<ir::PrimExpr> quotients;
+    for (size_t i = begin; i < std::min(begin + kMaxRank, symbols.size()); ++i) {
+      quotients.push_back(ir::FloorDiv(symbols[i], beyond));
+    }
+    std::vector<ir::PrimExpr> expected(quotients.size(), zero);
+    Match(ir::Make<ir::ShapeExprNode>(std::move(quotients)), ir::Make<ir::ShapeTypeNode>(std::move(expected)));
+  }
 }
 
 const OnnxAttribute* NodeImporter::FindAttr(std::string_view name) const {

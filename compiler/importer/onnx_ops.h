@@ -79,10 +79,15 @@ class NodeImporter {
   // data-dependent.
   Result<std::vector<ir::PrimExpr>> SymbolicInts(size_t i, const char* what) const;
   // Like SymbolicInts, for any input: each data-dependent number becomes a symbol, which the function binds when it
-  // runs. count: how many numbers the node needs, as which an input of unknown length is read; run time compares.
+  // runs. Run time refuses those that are negative, since all that is derived from symbols takes them for lengths.
+  // count: how many numbers the node needs, as which an input of unknown length is read; run time compares.
   Result<std::vector<ir::PrimExpr>> DataInts(size_t i, const char* what, std::optional<int64_t> count = {}) const;
-  // Returns the elements of an int64 tensor of rank 1 and constant length as symbols, bound when the function runs.
+  // The same for numbers that count from the end where they are negative: nothing may be derived from them.
+  Result<std::vector<ir::PrimExpr>> DataPlaces(size_t i, const char* what) const;
+  // Returns the elements of an int64 tensor of rank 1 and constant length as symbols, bound when the function runs. They
+  // are computed so that they are not negative; those that may be are refused by NameLengths.
   Result<std::vector<ir::PrimExpr>> NameElements(ir::Expr ints) const;
+  Result<std::vector<ir::PrimExpr>> NameLengths(ir::Expr ints) const;
   // Returns the elements of an input, if they are known.
   std::optional<ShapeValue> Known(size_t i) const;
   bool IsConstant(size_t i) const;  // whether they are known, and no symbols are among them
@@ -129,6 +134,9 @@ class NodeImporter {
   Status Invalid(const std::string& reason) const { return Status(StatusCode::kBadInput, reason); }
 
  private:
+  // Names the numbers of an input that only data give.
+  Result<std::vector<ir::PrimExpr>> NamedInts(size_t i, const char* what, std::optional<int64_t> count) const;
+  void RefuseNegative(const std::vector<ir::PrimExpr>& symbols) const;  // when the function runs
   Result<ir::Expr> ScalarOfInteger(int64_t value, DataType dtype) const;
   Result<ir::Expr> ScalarOfFloat(double value, DataType dtype) const;
   // Makes run-time checks for symbolic dims of a broadcasting operator's operands that must be equal but are not proved

@@ -72,7 +72,7 @@ Result<ImportedValue> SequenceImporter::SequenceInsert(const NodeImporter& node)
   INGOT_ASSIGN_OR_RETURN(PrimExpr place, sequences_.LengthOf(sequence, node.span()));
   const bool at_end = !node.HasInput(2);
   if (!at_end) {
-    INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> given, node.DataInts(2, "the position"));
+    INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> given, node.DataPlaces(2, "the position"));
     if (given.size() != 1) return node.Invalid("expected one position");
     place = given[0];
   }
@@ -94,7 +94,7 @@ Result<ImportedValue> SequenceImporter::SequenceErase(const NodeImporter& node) 
   INGOT_ASSIGN_OR_RETURN(const Expr sequence, node.Input(0));
   std::vector<PrimExpr> place{ir::Int64(-1)};
   if (node.HasInput(1)) {
-    INGOT_ASSIGN_OR_RETURN(place, node.DataInts(1, "the position"));
+    INGOT_ASSIGN_OR_RETURN(place, node.DataPlaces(1, "the position"));
   }
   if (place.size() != 1) return node.Invalid("expected one position");
   if (info.elements) {
@@ -114,7 +114,7 @@ Result<ImportedValue> SequenceImporter::SequenceErase(const NodeImporter& node) 
 Result<ImportedValue> SequenceImporter::SequenceAt(const NodeImporter& node) {
   INGOT_RETURN_IF_ERROR(sequences_.InputOf(node, 0).status());
   INGOT_ASSIGN_OR_RETURN(const Expr sequence, node.Input(0));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> place, node.DataInts(1, "the position"));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> place, node.DataPlaces(1, "the position"));
   if (place.size() != 1) return node.Invalid("expected one position");
   return ValueOf(sequences_.ElementAt(sequence, place[0], nullptr, node.span()));
 }

@@ -55,6 +55,19 @@ def lengths_that_are_not_known():
                  {"w": normal(4, 3, 3, 3)}, {"y": [-1, 4, 0, 0]})
 
 
+def parts_of_lengths_that_an_input_gives():
+    """A length below 0 is refused though the sum is right: everything behind it takes lengths for what they are."""
+    return Habit([node("Split", ["x", "s"], ["a", "y"], axis=0)], {"x": (F32, ["n", 4]), "s": (I64, [2])},
+                 [{"x": normal(6, 4), "s": ints(2, 4)}, {"x": normal(6, 4), "s": ints(6, 0)}], outputs={"y": ["m", 4]},
+                 refused=[{"x": normal(6, 4), "s": ints(*s)} for s in ((-1, 7), (7, -1), (1000006, -1000000))])
+
+
+def shapes_that_an_input_gives():
+    return Habit([node("Reshape", ["x", "s"], ["y"])], {"x": (F32, ["n"]), "s": (I64, [2])},
+                 [{"x": normal(6), "s": ints(2, 3)}, {"x": normal(6), "s": ints(-1, 2)}],
+                 refused=[{"x": normal(6), "s": ints(-2, -3)}])
+
+
 def lengths_that_a_mark_stands_for():
     """A question mark for each length is no name that they share."""
     return Habit([node("Conv", ["x", "w"], ["c"]), node("GlobalAveragePool", ["c"], ["y"])],
@@ -352,7 +365,8 @@ def padded_to_where_it_was_halved():
 
 
 HABITS = [spectrum_as_a_convolution, recurrence_of_shut_gates, lengths_that_are_not_known,
-          lengths_that_a_mark_stands_for, grid_of_floats_up_to_a_symbol,
+          lengths_that_a_mark_stands_for, parts_of_lengths_that_an_input_gives, shapes_that_an_input_gives,
+          grid_of_floats_up_to_a_symbol,
           range_of_fractions_up_to_a_symbol, all_elements_in_order, as_many_as_an_input_says, padding_up_to_a_length,
           padding_by_an_input, reflection_by_an_input, edges_by_an_input, wrapping_by_an_input,
           padding_of_some_axes_by_a_value, lengths_that_may_broadcast, boxes_of_sizes_below_nothing, size_of_an_input,

@@ -101,7 +101,7 @@ Result<PrimExpr> DepthOf(const NodeImporter& node) {
     INGOT_ASSIGN_OR_RETURN(depth, node.Bind("astype", {depth}, {{"dtype", DataType::Int(64)}}));
   }
   INGOT_ASSIGN_OR_RETURN(depth, node.Bind("reshape", {depth, ShapeOf({ir::Int64(1)})}));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> size, node.NameElements(depth));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> size, node.NameLengths(depth));
   return size[0];
 }
 

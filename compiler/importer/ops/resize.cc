@@ -67,7 +67,7 @@ Result<std::vector<PrimExpr>> ScaledWhenRun(const NodeImporter& node, std::vecto
   INGOT_ASSIGN_OR_RETURN(const Expr is_positive, node.Bind("greater", {scales, zero}));
   INGOT_ASSIGN_OR_RETURN(resized, node.Bind("where", {is_positive, resized, none}));
   INGOT_ASSIGN_OR_RETURN(resized, CastTo(node, resized, index));
-  return node.NameElements(resized);
+  return node.NameLengths(resized);
 }
 
 // The scales or the sizes of a node, over all axes of the data or those in the attribute `axes`.
@@ -287,7 +287,7 @@ Result<std::vector<PrimExpr>> PartsOfScales(const NodeImporter& node, const Expr
   INGOT_ASSIGN_OR_RETURN(parts, node.Bind("multiply", {parts, whole}));
   INGOT_ASSIGN_OR_RETURN(parts, node.Bind("round", {parts}));
   INGOT_ASSIGN_OR_RETURN(parts, CastTo(node, std::move(parts), DataType::Int(64)));
-  return node.NameElements(std::move(parts));
+  return node.NameLengths(std::move(parts));
 }
 
 Outputs Resize(const NodeImporter& node) {

@@ -36,7 +36,7 @@ Outputs ReshapeByData(const NodeImporter& node, const Expr& x, const std::vector
   INGOT_ASSIGN_OR_RETURN(const Expr total, node.Bind("shape_to_tensor", {ShapeOf({Product(in)})}));
   INGOT_ASSIGN_OR_RETURN(const Expr rest, node.Bind("floor_divide", {total, known}));
   INGOT_ASSIGN_OR_RETURN(target, node.Bind("where", {is_rest, rest, target}));
-  INGOT_ASSIGN_OR_RETURN(std::vector<PrimExpr> dims, node.NameElements(target));
+  INGOT_ASSIGN_OR_RETURN(std::vector<PrimExpr> dims, node.NameLengths(target));
   // Checks that there are as many elements as before.
   node.Match(ShapeOf({Product(dims)}), ir::Make<ir::ShapeTypeNode>(std::vector<PrimExpr>{Product(in)}));
   return One(ReshapeTo(node, x, std::move(dims)));
