@@ -278,7 +278,7 @@ std::vector<OpRow> BinaryOps() {
       row.prepare = PrepareBinary;
       row.fold = FoldByPrepare;
     } else if (binary.returns_bool || binary.of_float == nullptr) {
-      row.fold = FoldByReference;  // exact
+      row.fold = FoldExact;
     }
     rows.push_back(std::move(row));
   }

@@ -228,7 +228,7 @@ OpRow UnaryRow(const Unary& unary) {
   if (row.prepare != nullptr) row.fold = FoldByPrepare;
   if (name == "rsqrt") row.fold = FoldRsqrt;
   // What integers have, too, is exact: signs, and roundings to integers.
-  if (row.fold == nullptr && unary.of_int != nullptr) row.fold = FoldByReference;
+  if (row.fold == nullptr && unary.of_int != nullptr) row.fold = FoldExact;
   return row;
 }
 

@@ -2,6 +2,7 @@
 // routines to read and write.
 #include "compiler/op/fold.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "compiler/op/infer.h"
@@ -132,6 +133,12 @@ Result<ConstantPtr> FoldByPrepare(const ir::Call& call, std::span<const Constant
   }
   INGOT_ASSIGN_OR_RETURN(const PrepareCall prepare, RowOf(call)->prepare(call));
   return RunHostRoutine(call, prepare, inputs);
+}
+
+Result<ConstantPtr> FoldExact(const ir::Call& call, std::span<const ConstantPtr> inputs) {
+  const auto is_long = [](const ConstantPtr& input) { return input->dtype() == DataType::UInt(64); };
+  if (std::ranges::any_of(inputs, is_long)) return OpError(call, "there is no host routine for long unsigned integers");
+  return FoldByReference(call, inputs);
 }
 
 Result<ConstantPtr> FoldByReference(const ir::Call& call, std::span<const ConstantPtr> inputs) {

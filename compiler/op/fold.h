@@ -17,8 +17,11 @@ Result<ConstantPtr> FoldByPrepare(const ir::Call& call, std::span<const Constant
 // Runs one host routine by the name of its builtin; the result has the type of the call.
 Result<ConstantPtr> RunHostRoutine(const ir::Call& call, const PrepareCall& prepare,
                                    std::span<const ConstantPtr> inputs);
-// OpRow::fold of operators whose results are exact (moved elements, comparisons, integers): the reference evaluation.
+// OpRow::fold of operators that move elements: the reference evaluation.
 Result<ConstantPtr> FoldByReference(const ir::Call& call, std::span<const ConstantPtr> inputs);
+// The same of those that compare elements, or whose results are exact. Unsigned integers of 64 bits are left: the
+// reference has integers as signed ones.
+Result<ConstantPtr> FoldExact(const ir::Call& call, std::span<const ConstantPtr> inputs);
 // A constant of the call's type with every element equal to value.
 Result<ConstantPtr> FilledConstant(const ir::Call& call, double value);
 // A constant without dimensions.

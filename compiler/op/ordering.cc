@@ -377,7 +377,7 @@ OpRow ArgRow(const char* name, const char* summary, const CaseTraits& cases) {
                     {"select_last_index", AttrType::kBool, false}},
           .infer = InferArg,
           .reference = ReferenceArg<greatest>,
-          .fold = FoldByReference,
+          .fold = FoldExact,
           .implementations = {{"direct", Always, InputElements, {}, Build<DefineArg<greatest>>}},
           .cases = cases};
 }

@@ -386,7 +386,7 @@ std::vector<OpRow> ScatterOps() {
                   .attrs = {{"axis", AttrType::kInt, 0}, {"reduction", AttrType::kString, "update"}},
                   .infer = InferScatterElements,
                   .reference = ReferenceScatterElements,
-                  .fold = FoldByReference,
+                  .fold = FoldExact,
                   .implementations = {{"direct", Always, ScatterCost, {}, BuildStatements<DefineScatterElements>}},
                   .cases = cases});
   rows.push_back({.name = "scatter_nd",
@@ -395,7 +395,7 @@ std::vector<OpRow> ScatterOps() {
                   .attrs = {{"reduction", AttrType::kString, "update"}},
                   .infer = InferScatterNd,
                   .reference = ReferenceScatterNd,
-                  .fold = FoldByReference,
+                  .fold = FoldExact,
                   .implementations =
                       {{"direct", Always, ScatterCost, {}, BuildStatements<DefineScatterNd>},
                        {"cuda_sorted", SortsUpdates, SortedScatterCost, {}, BuildStatements<DefineScatterNdOnCuda>}},

@@ -24,6 +24,20 @@ def padding_by_the_greatest_unsigned_integer():
     return padding_by(np.uint64(2**64 - 1))
 
 
+def long_unsigned_constants():
+    """Signs, orders and shifts of constants beyond the greatest signed integer, each as an integer of the result."""
+    names = ("abs", "sign", "order", "shifted", "place", "least")
+    nodes = [node("Abs", ["a"], ["abs"]), node("Sign", ["a"], ["sign"]), node("Less", ["b", "a"], ["less"]),
+             node("Cast", ["less"], ["order"], to=TensorProto.UINT64),
+             node("BitShift", ["a", "b"], ["shifted"], direction="RIGHT"),
+             node("ArgMax", ["a"], ["at"], axis=0, keepdims=1), node("Cast", ["at"], ["place"], to=TensorProto.UINT64),
+             node("Min", ["a", "b"], ["least"]), node("Concat", names, ["c"], axis=0), node("Add", ["c", "x"], ["y"])]
+    a, b = np.uint64([1, 2**64 - 1, 2**63 + 1, 0]), np.uint64([3, 3, 3, 3])
+    order = (b < a).astype(np.uint64)
+    want = np.concatenate([a, (a != 0).astype(np.uint64), order, a >> b, np.uint64([1]), np.minimum(a, b)])
+    return Recipe(nodes, {"x": (["N"], np.uint64([0]))}, {"a": a, "b": b}, want=want)
+
+
 def integers_to_float32_round_once():
     nodes = [node("Cast", ["a"], ["f"], to=TensorProto.FLOAT), node("Cast", ["f"], ["c"], to=TensorProto.INT64),
              node("Add", ["c", "x"], ["y"])]
