@@ -44,7 +44,9 @@ class QuantisationFolder : public ir::ExprMutator {
   void MutateBinding(const ir::Binding& binding) override {
     const auto step = steps_.find(binding.var.get());
     if (step != steps_.end() && MakesBytes(step->second)) {
-      if (ir::Constant bytes = ValueOf(step->first, step->second, kMostSteps); bytes.get() != nullptr) {
+      ir::Constant bytes = ValueOf(step->first, step->second, kMostSteps);
+      values_.clear();  // floats, of which bytes are a quarter
+      if (bytes.get() != nullptr) {
         var_map_[binding.var] = std::move(bytes);
         return;
       }
@@ -53,7 +55,7 @@ class QuantisationFolder : public ir::ExprMutator {
   }
 
  private:
-  // Returns the value of a step, which is evaluated once however many read it; null where it is left.
+  // Returns the value of a step, which is evaluated once for a weight, however many read it; null where it is left.
   ir::Constant ValueOf(const ir::VarNode* var, const ir::Call& call, int steps_left) {
     const auto known = values_.find(var);
     if (known != values_.end()) return known->second;
