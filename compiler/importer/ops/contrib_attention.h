@@ -9,6 +9,8 @@
 
 namespace ingot::importer {
 
+inline constexpr DataType kExact = DataType::Float(32);  // in which layers compute that round once
+
 // What is passed on to ONNX's Attention.
 struct HeadsCall {
   Expr query, key, value;  // [batch, sequence, heads * depth], or keys and values [batch, heads, sequence, depth]

@@ -11,7 +11,6 @@
 namespace ingot::importer {
 namespace {
 
-const DataType kExact = DataType::Float(32);
 const DataType kByte = DataType::UInt(8);
 
 // Numbers of four bits as floats, and the other way round: a byte has two of them, the first one in its low bits, each 8

@@ -12,8 +12,6 @@
 namespace ingot::importer {
 namespace {
 
-const DataType kExact = DataType::Float(32);
-
 Result<Expr> ExactInput(const NodeImporter& node, size_t input) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(input));
   INGOT_RETURN_IF_ERROR(StaticRankDims(node, input).status());

@@ -15,8 +15,6 @@
 namespace ingot::importer {
 namespace {
 
-const DataType kIndex = DataType::Int(64);
-
 // ---- rotations
 
 // Returns the positions of all queries [batch, sequence]: those of an input, or numbers from the first one on.

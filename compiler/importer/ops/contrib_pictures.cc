@@ -10,8 +10,6 @@
 namespace ingot::importer {
 namespace {
 
-const DataType kIndex = DataType::Int(64);
-
 // ---- CropAndResize
 
 // The places of samples along an axis of a picture: [boxes, samples].

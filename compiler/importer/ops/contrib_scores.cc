@@ -11,9 +11,7 @@
 namespace ingot::importer {
 namespace {
 
-const DataType kIndex = DataType::Int(64);
-
-Result<Expr> Numbers(const NodeImporter& node, const PrimExpr& count, std::vector<PrimExpr> dims) {
+Result<Expr> CountedUp(const NodeImporter& node, const PrimExpr& count, std::vector<PrimExpr> dims) {
   INGOT_ASSIGN_OR_RETURN(
       const Expr numbers,
       node.Bind("arange", {Number(ir::Int64(0)), Number(count), Number(ir::Int64(1))}, {{"dtype", kIndex}}));
@@ -74,8 +72,8 @@ Outputs RelativePositionBias(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> keys, node.DataInts(2, "the number of keys", 1));
   if (queries.size() != 1 || keys.size() != 1) return node.Invalid("expected one number of queries and one of keys");
   const PrimExpr one = ir::Int64(1);
-  INGOT_ASSIGN_OR_RETURN(const Expr rows, Numbers(node, queries[0], {queries[0], one}));
-  INGOT_ASSIGN_OR_RETURN(const Expr columns, Numbers(node, keys[0], {one, keys[0]}));
+  INGOT_ASSIGN_OR_RETURN(const Expr rows, CountedUp(node, queries[0], {queries[0], one}));
+  INGOT_ASSIGN_OR_RETURN(const Expr columns, CountedUp(node, keys[0], {one, keys[0]}));
   INGOT_ASSIGN_OR_RETURN(const Expr ahead, node.Bind("subtract", {columns, rows}));
   INGOT_ASSIGN_OR_RETURN(const Expr zero, node.Scalar(0, kIndex));
   INGOT_ASSIGN_OR_RETURN(const Expr farthest, node.Scalar(max_distance, kIndex));
@@ -170,8 +168,8 @@ Outputs NGramRepeatBlock(const NodeImporter& node) {
   const auto length = ir::AsConstInt(dims[1]);
   if (length && *length < size) return One(scores);
   const auto taken = [&](const Expr& places) { return node.Bind("take", {ids, places}, {{"axis", int64_t{1}}}); };
-  INGOT_ASSIGN_OR_RETURN(const Expr begins, Numbers(node, count, {count, one}));
-  INGOT_ASSIGN_OR_RETURN(const Expr ends, Numbers(node, count, {count}));
+  INGOT_ASSIGN_OR_RETURN(const Expr begins, CountedUp(node, count, {count, one}));
+  INGOT_ASSIGN_OR_RETURN(const Expr ends, CountedUp(node, count, {count}));
   INGOT_ASSIGN_OR_RETURN(const Expr distance, node.Scalar(size - 1, kIndex));
   INGOT_ASSIGN_OR_RETURN(Expr words, node.Bind("add", {ends, distance}));
   INGOT_ASSIGN_OR_RETURN(words, taken(words));
@@ -182,14 +180,14 @@ Outputs NGramRepeatBlock(const NodeImporter& node) {
   if (size == 1) {
     INGOT_ASSIGN_OR_RETURN(limits, node.Bind("broadcast_to", {none, ShapeOf({dims[0], count})}));
   } else {
-    INGOT_ASSIGN_OR_RETURN(const Expr inside, Numbers(node, before, {one, before}));
+    INGOT_ASSIGN_OR_RETURN(const Expr inside, CountedUp(node, before, {one, before}));
     INGOT_ASSIGN_OR_RETURN(const Expr places, node.Bind("add", {begins, inside}));
     INGOT_ASSIGN_OR_RETURN(const Expr rows, taken(places));  // [batch, count, size - 1]
     // The last words; where there are fewer, no rows are compared with them.
     const PrimExpr end = op::SimplifyDim(ir::Max(dims[1] - one, zero));
     INGOT_ASSIGN_OR_RETURN(const Expr from, node.Bind("shape_to_tensor", {ShapeOf({count})}));
     INGOT_ASSIGN_OR_RETURN(const Expr to, node.Bind("shape_to_tensor", {ShapeOf({end})}));
-    INGOT_ASSIGN_OR_RETURN(Expr last, Numbers(node, before, {before}));
+    INGOT_ASSIGN_OR_RETURN(Expr last, CountedUp(node, before, {before}));
     INGOT_ASSIGN_OR_RETURN(last, node.Bind("add", {last, from}));
     INGOT_ASSIGN_OR_RETURN(last, node.Bind("minimum", {last, to}));
     INGOT_ASSIGN_OR_RETURN(last, taken(last));

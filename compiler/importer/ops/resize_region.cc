@@ -9,8 +9,7 @@
 namespace ingot::importer {
 namespace {
 
-const DataType kIndex = DataType::Int(64);
-const DataType kPlace = DataType::Float(32);  // as ONNX Runtime computes places
+const DataType kPlaceOfRegion = DataType::Float(32);  // as ONNX Runtime computes places
 
 class RegionResize {
  public:
@@ -75,7 +74,7 @@ class RegionResize {
   Result<Expr> Bind(const char* row, const Expr& a, const Expr& b) const { return node_.Bind(row, {a, b}); }
   Result<Expr> Number32(const PrimExpr& dim) const {
     INGOT_ASSIGN_OR_RETURN(Expr number, node_.Bind("shape_to_tensor", {ShapeOf({dim})}));
-    return CastTo(node_, std::move(number), kPlace);
+    return CastTo(node_, std::move(number), kPlaceOfRegion);
   }
   // The beginning or the end of the region along an axis, [1].
   Result<Expr> Border(int64_t i) const {
@@ -90,7 +89,7 @@ class RegionResize {
     INGOT_ASSIGN_OR_RETURN(const Expr side, Bind("subtract", end, start));
     INGOT_ASSIGN_OR_RETURN(Expr places,
                            node_.Bind("arange", {Number(zero), Number(length), Number(one)}, {{"dtype", kIndex}}));
-    INGOT_ASSIGN_OR_RETURN(places, CastTo(node_, std::move(places), kPlace));
+    INGOT_ASSIGN_OR_RETURN(places, CastTo(node_, std::move(places), kPlaceOfRegion));
     INGOT_ASSIGN_OR_RETURN(places, Bind("multiply", places, side));
     INGOT_ASSIGN_OR_RETURN(places, Bind("multiply", places, extent));
     INGOT_ASSIGN_OR_RETURN(const Expr steps, Number32(op::SimplifyDim(ir::Max(length - one, one))));
@@ -98,7 +97,7 @@ class RegionResize {
     INGOT_ASSIGN_OR_RETURN(const Expr offset, Bind("multiply", start, extent));
     INGOT_ASSIGN_OR_RETURN(places, Bind("add", places, offset));
     if (const auto number = ir::AsConstInt(length); number && *number != 1) return places;
-    INGOT_ASSIGN_OR_RETURN(const Expr half, node_.Scalar(0.5, kPlace));
+    INGOT_ASSIGN_OR_RETURN(const Expr half, node_.Scalar(0.5, kPlaceOfRegion));
     INGOT_ASSIGN_OR_RETURN(Expr middle, Bind("add", start, end));
     INGOT_ASSIGN_OR_RETURN(middle, Bind("multiply", middle, half));
     INGOT_ASSIGN_OR_RETURN(middle, Bind("multiply", middle, extent));
@@ -108,7 +107,7 @@ class RegionResize {
     return node_.Bind("where", {is_one, middle, places});
   }
   Status NoteOutside(const Expr& places, const Expr& extent, int64_t axis, const PrimExpr& length, int64_t rank) {
-    INGOT_ASSIGN_OR_RETURN(const Expr zero, node_.Scalar(0, kPlace));
+    INGOT_ASSIGN_OR_RETURN(const Expr zero, node_.Scalar(0, kPlaceOfRegion));
     INGOT_ASSIGN_OR_RETURN(const Expr is_behind, Bind("greater_equal", places, zero));
     INGOT_ASSIGN_OR_RETURN(const Expr is_before, Bind("less_equal", places, extent));
     INGOT_ASSIGN_OR_RETURN(Expr is_inside, Bind("logical_and", is_behind, is_before));
@@ -126,18 +125,18 @@ class RegionResize {
   Result<Expr> FirstOf(const Expr& places) const {
     if (options_.method != "nearest" || options_.rounding == "floor") return node_.Bind("floor", {places});
     if (options_.rounding == "ceil") return node_.Bind("ceil", {places});
-    INGOT_ASSIGN_OR_RETURN(const Expr half, node_.Scalar(0.5, kPlace));
+    INGOT_ASSIGN_OR_RETURN(const Expr half, node_.Scalar(0.5, kPlaceOfRegion));
     const bool goes_down = options_.rounding == "round_prefer_floor";
     INGOT_ASSIGN_OR_RETURN(const Expr moved, Bind(goes_down ? "subtract" : "add", places, half));
     return node_.Bind(goes_down ? "ceil" : "floor", {moved});
   }
   // The elements of x at the whole numbers, or so many behind, those at the border where there are none.
   Result<Expr> Taken(const Expr& x, const Expr& whole, int64_t offset, const PrimExpr& last, int64_t axis) const {
-    INGOT_ASSIGN_OR_RETURN(const Expr low, node_.Scalar(0, kPlace));
+    INGOT_ASSIGN_OR_RETURN(const Expr low, node_.Scalar(0, kPlaceOfRegion));
     INGOT_ASSIGN_OR_RETURN(const Expr high, Number32(last));
     Expr place = whole;
     if (offset != 0) {
-      INGOT_ASSIGN_OR_RETURN(const Expr distance, node_.Scalar(offset, kPlace));
+      INGOT_ASSIGN_OR_RETURN(const Expr distance, node_.Scalar(offset, kPlaceOfRegion));
       INGOT_ASSIGN_OR_RETURN(place, Bind("add", place, distance));
     }
     INGOT_ASSIGN_OR_RETURN(place, Bind("minimum", place, high));
@@ -147,7 +146,7 @@ class RegionResize {
   }
   Result<Expr> LinearWeight(const Expr& share, int64_t offset) const {
     if (offset == 1) return share;
-    INGOT_ASSIGN_OR_RETURN(const Expr one, node_.Scalar(1, kPlace));
+    INGOT_ASSIGN_OR_RETURN(const Expr one, node_.Scalar(1, kPlaceOfRegion));
     return Bind("subtract", one, share);
   }
   // Keys' cubic convolution (1981) at the distance |share - offset|, by Horner's rule.
@@ -156,12 +155,12 @@ class RegionResize {
     const bool is_near = offset == 0 || offset == 1;
     const std::vector<double> factors =
         is_near ? std::vector<double>{a + 2, -(a + 3), 0, 1} : std::vector<double>{a, -5 * a, 8 * a, -4 * a};
-    INGOT_ASSIGN_OR_RETURN(const Expr place, node_.Scalar(offset, kPlace));
+    INGOT_ASSIGN_OR_RETURN(const Expr place, node_.Scalar(offset, kPlaceOfRegion));
     INGOT_ASSIGN_OR_RETURN(Expr distance, Bind("subtract", share, place));
     INGOT_ASSIGN_OR_RETURN(distance, node_.Bind("abs", {distance}));
     Expr sum;
     for (const double factor : factors) {
-      INGOT_ASSIGN_OR_RETURN(const Expr number, node_.Scalar(factor, kPlace));
+      INGOT_ASSIGN_OR_RETURN(const Expr number, node_.Scalar(factor, kPlaceOfRegion));
       if (sum == nullptr) {
         sum = number;
         continue;
@@ -172,9 +171,9 @@ class RegionResize {
     return sum;
   }
   Result<Expr> WithoutOutside(const Expr& weight, const Expr& first, int64_t offset, const Expr& extent) const {
-    INGOT_ASSIGN_OR_RETURN(const Expr distance, node_.Scalar(offset, kPlace));
+    INGOT_ASSIGN_OR_RETURN(const Expr distance, node_.Scalar(offset, kPlaceOfRegion));
     INGOT_ASSIGN_OR_RETURN(const Expr place, Bind("add", first, distance));
-    INGOT_ASSIGN_OR_RETURN(const Expr zero, node_.Scalar(0, kPlace));
+    INGOT_ASSIGN_OR_RETURN(const Expr zero, node_.Scalar(0, kPlaceOfRegion));
     INGOT_ASSIGN_OR_RETURN(const Expr is_behind, Bind("greater_equal", place, zero));
     INGOT_ASSIGN_OR_RETURN(const Expr is_before, Bind("less_equal", place, extent));
     INGOT_ASSIGN_OR_RETURN(const Expr is_inside, Bind("logical_and", is_behind, is_before));
@@ -199,7 +198,7 @@ Result<Expr> ResizeRegion(const NodeImporter& node, const std::vector<int64_t>& 
     return node.Unsupported("integers between the places of a region that data give");
   }
   const int64_t count = std::ssize(region_axes);
-  INGOT_ASSIGN_OR_RETURN(region, CastTo(node, std::move(region), kPlace));
+  INGOT_ASSIGN_OR_RETURN(region, CastTo(node, std::move(region), kPlaceOfRegion));
   region = WithDims(node, std::move(region), {ir::Int64(2 * count)});
   if (is_floating) {
     INGOT_ASSIGN_OR_RETURN(x, CastTo(node, std::move(x), StepType(*type->dtype)));

@@ -18,6 +18,8 @@ using ir::PrimExpr;
 
 using Outputs = Result<std::vector<Expr>>;
 
+inline constexpr DataType kIndex = DataType::Int(64);  // of places and lengths
+
 // Returns an input's dims; unsupported if its rank is not known.
 Result<std::vector<PrimExpr>> StaticRankDims(const NodeImporter& node, size_t input);
 // Returns x in this dtype; x itself if it has it.
