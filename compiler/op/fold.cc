@@ -136,8 +136,13 @@ Result<ConstantPtr> FoldByPrepare(const ir::Call& call, std::span<const Constant
 }
 
 Result<ConstantPtr> FoldExact(const ir::Call& call, std::span<const ConstantPtr> inputs) {
-  const auto is_long = [](const ConstantPtr& input) { return input->dtype() == DataType::UInt(64); };
-  if (std::ranges::any_of(inputs, is_long)) return OpError(call, "there is no host routine for long unsigned integers");
+  for (const ConstantPtr& input : inputs) {
+    if (input->dtype() != DataType::UInt(64)) continue;
+    const ReferenceTensor numbers = UnpackReference(input->dtype(), input->dims(), input->bytes());
+    if (std::ranges::any_of(numbers.ints, [](int64_t x) { return x < 0; })) {
+      return OpError(call, "there is no host routine for unsigned integers from 2^63 on");
+    }
+  }
   return FoldByReference(call, inputs);
 }
 

@@ -19,7 +19,7 @@ Result<ConstantPtr> RunHostRoutine(const ir::Call& call, const PrepareCall& prep
                                    std::span<const ConstantPtr> inputs);
 // OpRow::fold of operators that move elements: the reference evaluation.
 Result<ConstantPtr> FoldByReference(const ir::Call& call, std::span<const ConstantPtr> inputs);
-// The same of those that compare elements, or whose results are exact. Unsigned integers of 64 bits are left: the
+// The same of those that compare elements, or whose results are exact. Unsigned integers from 2^63 on are left: the
 // reference has integers as signed ones.
 Result<ConstantPtr> FoldExact(const ir::Call& call, std::span<const ConstantPtr> inputs);
 // A constant of the call's type with every element equal to value.
