@@ -7,7 +7,7 @@ usage: microsoft_parts.py BIN_DIR    exits 77 (skipped) without numpy, onnx and 
 import itertools
 import unittest
 
-from microsoft_models import (BAD_INPUT, F32, I32, U8, Compiled, TensorProto, free, matrix, model_of, normal, np)
+from microsoft_models import (BAD_INPUT, F32, FAILED, I32, U8, Compiled, TensorProto, free, matrix, model_of, normal, np)
 
 I64, I8 = TensorProto.INT64, TensorProto.INT8
 
@@ -124,6 +124,23 @@ DEFINED = [
         {"is_joined": False, "is_free": True, "alpha": 1.0, "beta": 0.0, "limit": 0.0},
         {"is_joined": True, "is_free": False, "dtype": np.float16})),
 ]
+
+
+# ---- words that may not follow
+
+def words(size):
+    return model_of("NGramRepeatBlock", {"i": (I64, ["B", "S"]), "s": matrix("B", 4)}, ngram_size=size)
+
+
+def spoken(*ids, scores=(0.5, -1.5, 2.5, 3.5)):
+    return {"i": np.array([ids], np.int64), "s": np.array([scores], np.float32)}
+
+
+SPOKEN = [*((size, spoken(*[0, 1, 2, 0, 1][:length])) for size in (1, 2, 3, 5) for length in range(6)),
+          # What is no word counts where a row ends with it that is like the last one.
+          *((3, spoken(*ids)) for ids in ((1, 2, 9, 1, 3), (1, 2, -1, 1, 3), (9, 2, 1, 9, 2), (-1, 2, 1, 1, 3))),
+          (3, spoken(1, 2, 1, 1, 2, scores=(np.nan, np.nan, 1, np.inf)))]
+NO_WORDS = (4, 9, -1, -4, 2 ** 63 - 1, -2 ** 63)
 
 
 # ---- caches of bytes
@@ -254,6 +271,17 @@ class MicrosoftParts(Compiled):
                 model, given, expected = make()
                 rough = any(array.dtype == np.float16 for array in given.values())
                 self.assert_same(model, given, name, expected, *((2e-3, 2e-3) if rough else ()))
+
+    def test_words_that_would_repeat_a_row_have_no_score(self):
+        for size, given in SPOKEN:
+            with self.subTest(f"{size} {given}"):
+                self.assert_same(words(size), given, "NGramRepeatBlock")
+
+    def test_what_repeats_a_row_and_is_no_word_is_refused(self):
+        self.assert_same(words(3), spoken(1, 2, 3, 1, 2), "NGramRepeatBlock")
+        for word in NO_WORDS:
+            with self.subTest(word):
+                self.assert_given_is_refused(spoken(1, 2, word, 1, 2), FAILED)
 
     def test_caches_of_bytes_are_what_onnx_runtime_has(self):
         for name, make in CACHES:

@@ -168,37 +168,46 @@ Outputs NGramRepeatBlock(const NodeImporter& node) {
   const auto length = ir::AsConstInt(dims[1]);
   if (length && *length < size) return One(scores);
   const auto taken = [&](const Expr& places) { return node.Bind("take", {ids, places}, {{"axis", int64_t{1}}}); };
-  INGOT_ASSIGN_OR_RETURN(const Expr begins, CountedUp(node, count, {count, one}));
   INGOT_ASSIGN_OR_RETURN(const Expr ends, CountedUp(node, count, {count}));
   INGOT_ASSIGN_OR_RETURN(const Expr distance, node.Scalar(size - 1, kIndex));
   INGOT_ASSIGN_OR_RETURN(Expr words, node.Bind("add", {ends, distance}));
   INGOT_ASSIGN_OR_RETURN(words, taken(words));
-  const DataType dtype = DTypeOf(scores);
-  INGOT_ASSIGN_OR_RETURN(const Expr none, node.Scalar(-std::numeric_limits<double>::infinity(), dtype));
-  INGOT_ASSIGN_OR_RETURN(const Expr any, node.Scalar(std::numeric_limits<double>::infinity(), dtype));
-  Expr limits;
-  if (size == 1) {
-    INGOT_ASSIGN_OR_RETURN(limits, node.Bind("broadcast_to", {none, ShapeOf({dims[0], count})}));
-  } else {
+  // Among the marks of words the first one is of none, and what is no word of the vocabulary lies behind the last one,
+  // which no ids in a row that is unlike the last one need be.
+  const PrimExpr marks = op::SimplifyDim(of_scores[1] + one);
+  INGOT_ASSIGN_OR_RETURN(const Expr none, node.Scalar(0, kIndex));
+  INGOT_ASSIGN_OR_RETURN(const Expr first, node.Scalar(1, kIndex));
+  INGOT_ASSIGN_OR_RETURN(const Expr behind, node.Bind("shape_to_tensor", {ShapeOf({marks})}));
+  INGOT_ASSIGN_OR_RETURN(const Expr is_negative, node.Bind("less", {words, none}));
+  INGOT_ASSIGN_OR_RETURN(words, node.Bind("add", {words, first}));
+  INGOT_ASSIGN_OR_RETURN(words, node.Bind("where", {is_negative, behind, words}));
+  if (size > 1) {
+    INGOT_ASSIGN_OR_RETURN(const Expr begins, CountedUp(node, count, {count, one}));
     INGOT_ASSIGN_OR_RETURN(const Expr inside, CountedUp(node, before, {one, before}));
     INGOT_ASSIGN_OR_RETURN(const Expr places, node.Bind("add", {begins, inside}));
     INGOT_ASSIGN_OR_RETURN(const Expr rows, taken(places));  // [batch, count, size - 1]
-    // The last words; where there are fewer, no rows are compared with them.
-    const PrimExpr end = op::SimplifyDim(ir::Max(dims[1] - one, zero));
+    // The last words, for each row: where there are no rows, there need be no words.
     INGOT_ASSIGN_OR_RETURN(const Expr from, node.Bind("shape_to_tensor", {ShapeOf({count})}));
-    INGOT_ASSIGN_OR_RETURN(const Expr to, node.Bind("shape_to_tensor", {ShapeOf({end})}));
-    INGOT_ASSIGN_OR_RETURN(Expr last, CountedUp(node, before, {before}));
-    INGOT_ASSIGN_OR_RETURN(last, node.Bind("add", {last, from}));
-    INGOT_ASSIGN_OR_RETURN(last, node.Bind("minimum", {last, to}));
+    INGOT_ASSIGN_OR_RETURN(Expr last, node.Bind("add", {inside, from}));
+    INGOT_ASSIGN_OR_RETURN(last, node.Bind("broadcast_to", {last, ShapeOf({count, before})}));
     INGOT_ASSIGN_OR_RETURN(last, taken(last));
-    INGOT_ASSIGN_OR_RETURN(last, node.Bind("reshape", {last, ShapeOf({dims[0], one, before})}));
     INGOT_ASSIGN_OR_RETURN(Expr unlike, node.Bind("not_equal", {rows, last}));
     INGOT_ASSIGN_OR_RETURN(unlike, CastTo(node, std::move(unlike), DataType::Int(32)));
     INGOT_ASSIGN_OR_RETURN(unlike, node.Bind("sum", {unlike}, {{"axis", AttrValue::Ints({2})}, {"keepdims", false}}));
     INGOT_ASSIGN_OR_RETURN(unlike, CastTo(node, std::move(unlike), DataType::Bool()));
-    INGOT_ASSIGN_OR_RETURN(limits, node.Bind("where", {unlike, any, none}));
+    INGOT_ASSIGN_OR_RETURN(words, node.Bind("where", {unlike, none, words}));
   }
-  return One(node.Call("scatter_elements", {scores, words, limits}, {{"axis", int64_t{1}}, {"reduction", "min"}}));
+  const DataType mark = DataType::Int(32);
+  INGOT_ASSIGN_OR_RETURN(Expr marked, node.Bind("zeros", {ShapeOf({dims[0], marks})}, {{"dtype", mark}}));
+  INGOT_ASSIGN_OR_RETURN(const Expr each, node.Bind("ones", {ShapeOf({dims[0], count})}, {{"dtype", mark}}));
+  INGOT_ASSIGN_OR_RETURN(marked, node.Bind("scatter_elements", {marked, words, each},
+                                           {{"axis", int64_t{1}}, {"reduction", "update"}}));
+  const auto along = [](const PrimExpr& value) { return TupleOf({Number(value)}); };
+  INGOT_ASSIGN_OR_RETURN(marked, node.Bind("strided_slice", {marked, along(one), along(one), along(marks)}));
+  INGOT_ASSIGN_OR_RETURN(const Expr is_blocked, CastTo(node, std::move(marked), DataType::Bool()));
+  INGOT_ASSIGN_OR_RETURN(const Expr blocked,
+                         node.Scalar(-std::numeric_limits<double>::infinity(), DTypeOf(scores)));
+  return One(node.Call("where", {is_blocked, blocked, scores}));
 }
 
 constexpr OnnxOpRow kScoreRows[] = {
