@@ -251,6 +251,8 @@ BAD = [
     *(("dilation is", lambda value=value: model_of("CausalConvWithState", {"x": matrix("B", 4, "S"),
                                                                            "w": matrix(4, 1, 3)}, dilation=value))
       for value in (0, -1, HUGE)),
+    ("input 3: its dims", lambda: model_of("CausalConvWithState", {"x": matrix("B", 4, "S"), "w": matrix(4, 1, 3), "b": None,
+                                                                   "s": matrix("B", 4, 3)})),
     ("channels are not those of the weight", lambda: model_of("CausalConvWithState", {
         "x": matrix("B", "S", 2, 3), "w": matrix(4, 1, 3)}, channels_last=1)),
     ('mode is "cubic"', lambda: model_of("CropAndResize", {"x": PICTURE} | CROPS | {"s": (I32, [2])}, mode="cubic")),
@@ -282,6 +284,20 @@ class MicrosoftParts(Compiled):
         for word in NO_WORDS:
             with self.subTest(word):
                 self.assert_given_is_refused(spoken(1, 2, word, 1, 2), FAILED)
+
+    def test_a_state_of_another_length_is_refused(self):
+        for is_last in FREE:
+            def state(length, is_last=is_last):
+                return normal(2, *((2, length, 4) if is_last else (2, 4, length)))
+            dims = ["B", "P", 4] if is_last else ["B", 4, "P"]
+            given = {"x": state(6), "w": normal(1, 4, 1, 3), "s": state(2)}
+            model = model_of("CausalConvWithState", {"x": matrix(*dims), "w": matrix(4, 1, 3), "b": None,
+                                                     "s": matrix(*[d if d != "P" else "Q" for d in dims])}, ["y", "t"],
+                             channels_last=int(is_last))
+            self.assert_same(model, given, "a state")
+            for length in (0, 1, 3):
+                with self.subTest(f"{is_last} {length}"):
+                    self.assert_given_is_refused(given | {"s": state(length)})
 
     def test_caches_of_bytes_are_what_onnx_runtime_has(self):
         for name, make in CACHES:

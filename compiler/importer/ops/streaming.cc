@@ -59,7 +59,7 @@ Outputs CausalConvolution(const NodeImporter& node, const CausalForm& form) {
   if (node.HasInput(3)) {
     std::vector<PrimExpr> dims = in;
     dims[form.channels_last ? 1 : 2] = state;
-    INGOT_ASSIGN_OR_RETURN(past, form.channels_last ? InputOfDims(node, 3, std::move(dims)) : node.Input(3));
+    INGOT_ASSIGN_OR_RETURN(past, InputOfDims(node, 3, std::move(dims)));
     INGOT_ASSIGN_OR_RETURN(past, channels_first(std::move(past), state));
   } else {
     const PrimExpr& own = form.channels_last ? many : in[1];
