@@ -299,6 +299,15 @@ class MicrosoftParts(Compiled):
                 with self.subTest(f"{is_last} {length}"):
                     self.assert_given_is_refused(given | {"s": state(length)})
 
+    def test_products_of_sixteen_bits_have_the_type_of_the_schema(self):
+        for a, b in itertools.product((np.int16, np.uint16), repeat=2):
+            with self.subTest(f"{a.__name__} {b.__name__}"):
+                given = {"a": np.array([[-3, 7, 1], [2, -1, -9]]).astype(a), "b": np.array([[5], [-2], [11]]).astype(b)}
+                got = self.run_model(model_of("MatMulInteger16", {n: free(n, x) for n, x in given.items()}), given)["y"]
+                self.assertEqual(got.dtype, np.uint32 if a == b == np.uint16 else np.int32)
+                expected = given["a"].astype(np.int64) @ given["b"].astype(np.int64)  # (which wraps around)
+                np.testing.assert_array_equal(got, expected.astype(got.dtype))
+
     def test_caches_of_bytes_are_what_onnx_runtime_has(self):
         for name, make in CACHES:
             with self.subTest(name):

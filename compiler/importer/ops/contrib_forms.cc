@@ -165,15 +165,18 @@ Outputs UnfoldTensor(const NodeImporter& node) {
   return One(Permuted(node, parts, order));
 }
 
-// Products of numbers of 16 bits, in 32.
+// Products of numbers of 16 bits, in 32: those of unsigned ones are unsigned.
 Outputs MatMulInteger16(const NodeImporter& node) {
   INGOT_RETURN_IF_ERROR(CheckAttributes(node, {}));
   std::vector<Expr> operands;
+  bool is_signed = false;
   for (size_t i : {0, 1}) {
-    INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(i));
-    INGOT_RETURN_IF_ERROR(node.InputType(i).status());
-    INGOT_ASSIGN_OR_RETURN(x, CastTo(node, std::move(x), DataType::Int(32)));
-    operands.push_back(std::move(x));
+    INGOT_ASSIGN_OR_RETURN(operands.emplace_back(), node.Input(i));
+    INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(i));
+    is_signed = is_signed || type->dtype->is_int();
+  }
+  for (Expr& x : operands) {
+    INGOT_ASSIGN_OR_RETURN(x, CastTo(node, std::move(x), is_signed ? DataType::Int(32) : DataType::UInt(32)));
   }
   return One(node.Call("matmul", std::move(operands)));
 }
