@@ -145,7 +145,7 @@ NO_WORDS = (4, 9, -1, -4, 2 ** 63 - 1, -2 ** 63)
 
 # ---- caches of bytes
 
-def cached(kind, bits, past, length, is_free, batch=1, **attributes):
+def cached(kind, bits, past, length, is_free, batch=1, has_zero=False, **attributes):
     """Two heads share one of keys; what is written into a cache is what is seen."""
     heads, shared, depth = 4, 2, 8
     rng = np.random.default_rng(bits + past)
@@ -159,6 +159,7 @@ def cached(kind, bits, past, length, is_free, batch=1, **attributes):
     for name in ("ks", "vs"):
         dims = [1] if kind == "PER_TENSOR" else [1, shared, 1, depth]
         constants[name] = (rng.random(dims) * 0.3 / 2 ** (bits - 4) + 0.01).astype(np.float32)
+        constants[name].flat[0] *= not has_zero
     order = ["q", "k", "v", "pk", "pv", "l", "t", "", "", "", "", "", "ks", "vs"]
     inputs = {n or f"none{i}": free("B", given[n], is_free) if n in given else None for i, n in enumerate(order)}
     model = model_of("GroupQueryAttention", inputs, ["y", "kk", "vv"], constants, num_heads=heads, kv_num_heads=shared,
@@ -176,7 +177,9 @@ CACHES = [(f"GroupQueryAttention {form}", lambda form=form, more=more: cached(*f
                              for kind, bits, (past, length), is_free in itertools.product(
                                  ("PER_TENSOR", "PER_CHANNEL"), (4, 8), ((4, 1), (0, 3), (3, 2)), FREE)] +
           [(("PER_CHANNEL", 8, 6, 1, True), {"batch": 2, "local_window_size": 3, "softcap": 4.0}),
-           (("PER_TENSOR", 4, 6, 1, False), {"batch": 2, "smooth_softmax": 1})]]
+           (("PER_TENSOR", 4, 6, 1, False), {"batch": 2, "smooth_softmax": 1}),
+           *(((kind, bits, 3, 2, True), {"has_zero": True})
+             for kind, bits in itertools.product(("PER_TENSOR", "PER_CHANNEL"), (4, 8)))]]
 
 GROUPS = {"q": matrix("B", 1, 32), "k": matrix("B", 1, 16), "v": matrix("B", 1, 16)}
 LENGTHS = {"l": (I32, ["B"]), "t": (I32, [1])}

@@ -81,7 +81,12 @@ Result<Expr> CacheOfBytes::Write(const NodeImporter& node, Expr x) const {
   const double high = bits == 8 ? 127 : 7, low = -high - 1;
   const auto bound = [](double value) { return Number(ir::FloatImm(kExact, value)); };
   INGOT_ASSIGN_OR_RETURN(x, CastTo(node, std::move(x), kExact));
-  INGOT_ASSIGN_OR_RETURN(x, node.Bind("divide", {x, scale}));
+  // A scale of 0 writes numbers as they are.
+  INGOT_ASSIGN_OR_RETURN(const Expr zero, node.Scalar(0, kExact));
+  INGOT_ASSIGN_OR_RETURN(const Expr one, node.Scalar(1, kExact));
+  INGOT_ASSIGN_OR_RETURN(const Expr is_zero, node.Bind("equal", {scale, zero}));
+  INGOT_ASSIGN_OR_RETURN(const Expr divisor, node.Bind("where", {is_zero, one, scale}));
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("divide", {x, divisor}));
   INGOT_ASSIGN_OR_RETURN(x, node.Bind("round", {x}));
   INGOT_ASSIGN_OR_RETURN(x, node.Bind("clip", {x, bound(low), bound(high)}));
   if (bits == 8) return CastTo(node, std::move(x), DataType::Int(8));
