@@ -311,6 +311,17 @@ class MicrosoftParts(Compiled):
                 expected = given["a"].astype(np.int64) @ given["b"].astype(np.int64)  # (which wraps around)
                 np.testing.assert_array_equal(got, expected.astype(got.dtype))
 
+    def test_crops_of_no_length_and_of_no_picture_are_refused(self):
+        given = {"x": normal(1, 2, 3, 8, 8), "b": np.array([[0, 0, 1, 1], [0.1, 0.2, 0.7, 0.9]], np.float32),
+                 "i": np.array([1, 0], np.int32), "s": np.array([2, 3], np.int32)}
+        self.assert_same(model_of("CropAndResize", {"x": PICTURE} | CROPS | {"s": (I32, [2])}), given, "crops")
+        others = [*(("s", size) for size in ([0, 3], [2, 0], [-1, 3], [2, -2 ** 31])),
+                  *(("i", pictures) for pictures in ([2, 0], [1, -1], [0, 2 ** 31 - 1], [-2 ** 31, 1]))]
+        for name, numbers in others:
+            with self.subTest(f"{name} {numbers}"):
+                self.assert_given_is_refused(given | {name: np.array(numbers, np.int32)},
+                                             FAILED if name == "s" else BAD_INPUT)
+
     def test_caches_of_bytes_are_what_onnx_runtime_has(self):
         for name, make in CACHES:
             with self.subTest(name):

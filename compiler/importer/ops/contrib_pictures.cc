@@ -105,6 +105,20 @@ class Crops {
   const bool is_nearest_;
 };
 
+// Checks that each box is of one of so many pictures: those that are not are counted, and there may be no boxes.
+Status MatchPictures(const NodeImporter& node, const Expr& pictures, const PrimExpr& count) {
+  INGOT_ASSIGN_OR_RETURN(const Expr zero, node.Scalar(0, kIndex));
+  INGOT_ASSIGN_OR_RETURN(const Expr end, node.Bind("shape_to_tensor", {ShapeOf({count})}));
+  INGOT_ASSIGN_OR_RETURN(const Expr is_before, node.Bind("less", {pictures, zero}));
+  INGOT_ASSIGN_OR_RETURN(const Expr is_behind, node.Bind("greater_equal", {pictures, end}));
+  INGOT_ASSIGN_OR_RETURN(Expr wrong, node.Bind("logical_or", {is_before, is_behind}));
+  INGOT_ASSIGN_OR_RETURN(wrong, CastTo(node, std::move(wrong), kIndex));
+  INGOT_ASSIGN_OR_RETURN(wrong, node.Bind("sum", {wrong}, {{"axis", AttrValue::Ints({0})}, {"keepdims", true}}));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> number, node.NameElements(std::move(wrong)));
+  node.Match(ShapeOf(number), ir::Make<ir::ShapeTypeNode>(std::vector<PrimExpr>{ir::Int64(0)}));
+  return Status();
+}
+
 // Inputs: pictures [n, channels, height, width], boxes [y1, x1, y2, x2] as parts of a picture's sides, the picture of
 // each box, and the size of the results. What of a box lies outside is `extrapolation_value`.
 Outputs CropAndResize(const NodeImporter& node) {
@@ -119,9 +133,10 @@ Outputs CropAndResize(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> size, node.DataInts(3, "the size of crops", 2));
   if (size.size() != 2) return node.Invalid("expected a height and a width of crops");
   for (const PrimExpr& length : size) {
-    if (const auto number = ir::AsConstInt(length); number && *number < 1) {
-      return node.Invalid("a crop of length " + std::to_string(*number));
-    }
+    const auto number = ir::AsConstInt(length);
+    if (number && *number < 1) return node.Invalid("a crop of length " + std::to_string(*number));
+    if (number) continue;
+    node.Match(ShapeOf({ir::Max(length, ir::Int64(1))}), ir::Make<ir::ShapeTypeNode>(std::vector<PrimExpr>{length}));
   }
   const PrimExpr &count = of_boxes[0], &channels = dims[1], &height = dims[2], &width = dims[3], one = ir::Int64(1);
   const DataType dtype = DTypeOf(pictures), step = StepType(dtype);
@@ -142,6 +157,7 @@ Outputs CropAndResize(const NodeImporter& node) {
   // The place of the first element of a box's channel among all pictures.
   INGOT_ASSIGN_OR_RETURN(Expr planes, InputOfDims(node, 2, {count}));
   INGOT_ASSIGN_OR_RETURN(planes, CastTo(node, std::move(planes), kIndex));
+  INGOT_RETURN_IF_ERROR(MatchPictures(node, planes, dims[0]));
   INGOT_ASSIGN_OR_RETURN(planes, node.Bind("reshape", {planes, ShapeOf({count, one, one, one})}));
   INGOT_ASSIGN_OR_RETURN(planes, times(planes, channels));
   INGOT_ASSIGN_OR_RETURN(
