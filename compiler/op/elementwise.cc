@@ -227,7 +227,8 @@ OpRow UnaryRow(const Unary& unary) {
   if (name == "sqrt") row.prepare = PrepareSqrt;
   if (row.prepare != nullptr) row.fold = FoldByPrepare;
   if (name == "rsqrt") row.fold = FoldRsqrt;
-  // What integers have, too, is exact: signs, and roundings to integers.
+  // Operators that integers have, too (signs, rounding to integers, squares), are exact or rounded once, so that the
+  // reference gives the kernel's bits.
   if (row.fold == nullptr && unary.of_int != nullptr) row.fold = FoldExact;
   return row;
 }

@@ -131,7 +131,8 @@ ConstantFolder::Outcome ConstantFolder::Fold(const ir::Call& call) {
   if (*size_bytes > options_.fold_max_bytes && growth > *size_bytes / 16) {
     return OverBudget("the result is larger than the budget of " + std::to_string(options_.fold_max_bytes) + " bytes");
   }
-  if (row->prepare == nullptr || row->fold == op::FoldByReference) {  // no builtin's routine, but the reference
+  if (row->prepare == nullptr || row->fold == op::FoldByReference) {
+    // Rows without a builtin are folded by the reference evaluation.
     double numbers = static_cast<double>(*elements);
     for (const ir::ConstantNode* constant : constants) numbers += static_cast<double>(constant->data->num_elements());
     if (numbers * sizeof(double) > kScratchPerByte * static_cast<double>(options_.fold_max_bytes)) {

@@ -11,7 +11,6 @@ import multiprocessing
 import os
 import pathlib
 import sys
-import tempfile
 
 from exported_architectures import TABLE
 
@@ -140,15 +139,8 @@ def calls_of(architecture):
 
 def check_all(bin_dir, folder, names, again, timed):
     import model_check as check
-    table = check.Table(folder / "results.jsonl")
-    for name, exporter in wanted(names):
-        label = f"{name}.{exporter}"
-        path = folder / f"{label}.onnx"
-        if not path.exists() or table.good(label) and not again:
-            continue
-        with tempfile.TemporaryDirectory() as directory:
-            table.add(label, check.check(bin_dir, path, calls_of(TABLE[name]), directory, timed=timed))
-    table.summary()
+    rows = ((f"{name}.{exporter}", calls_of(TABLE[name]), check.ROUNDING) for name, exporter in wanted(names))
+    check.check_files(bin_dir, folder, "results.jsonl", rows, again, timed)
 
 
 def main():

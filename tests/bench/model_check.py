@@ -183,6 +183,18 @@ def check(bin_dir, model, calls, directory, timeout=150, rounding=ROUNDING, time
     return row
 
 
+def check_files(bin_dir, folder, table, wanted, again, timed):
+    """Checks FOLDER/LABEL.onnx for each (label, calls, rounding) that is wanted, but those whose row is good."""
+    table = Table(folder / table)
+    for label, calls, rounding in wanted:
+        path = folder / f"{label}.onnx"
+        if not path.exists() or table.good(label) and not again:
+            continue
+        with tempfile.TemporaryDirectory() as directory:
+            table.add(label, check(bin_dir, path, calls, directory, rounding=rounding, timed=timed))
+    table.summary()
+
+
 class Table:
     """Rows by name, kept in a file of JSON lines; the last line of a name counts."""
     def __init__(self, path):

@@ -239,18 +239,10 @@ def make_all(folder, names, again):
 
 def check_all(bin_dir, folder, names, again, timed):
     import model_check as check
-    table = check.Table(folder / "pipelines.jsonl")
-    for model, exporter, name in wanted(names):
-        label = f"{model}.{exporter}.{name}"
-        path = folder / f"{label}.onnx"
-        if not path.exists() or table.good(label) and not again:
-            continue
-        exact = LEVELS + ["fused", "fused_python", "fused_heads", "fused_level2"]
-        rounding = check.ROUNDING if name in exact else 4e-2
-        with tempfile.TemporaryDirectory() as directory:
-            table.add(label,
-                      check.check(bin_dir, path, calls_of(TABLE[model]), directory, rounding=rounding, timed=timed))
-    table.summary()
+    exact = LEVELS + ["fused", "fused_python", "fused_heads", "fused_level2"]
+    rows = ((f"{model}.{exporter}.{name}", calls_of(TABLE[model]), check.ROUNDING if name in exact else 4e-2)
+            for model, exporter, name in wanted(names))
+    check.check_files(bin_dir, folder, "pipelines.jsonl", rows, again, timed)
 
 
 def main():

@@ -44,16 +44,7 @@ class Crops {
     INGOT_ASSIGN_OR_RETURN(places, Bind("multiply", places, step));
     INGOT_ASSIGN_OR_RETURN(const Expr offset, Bind("multiply", first, extent));
     INGOT_ASSIGN_OR_RETURN(places, Bind("add", places, offset));
-    if (const auto number = ir::AsConstInt(count); !number || *number == 1) {
-      INGOT_ASSIGN_OR_RETURN(const Expr half, node_.Scalar(0.5, dtype));
-      INGOT_ASSIGN_OR_RETURN(Expr middle, Bind("add", first, end));
-      INGOT_ASSIGN_OR_RETURN(middle, Bind("multiply", middle, half));
-      INGOT_ASSIGN_OR_RETURN(middle, Bind("multiply", middle, extent));
-      INGOT_ASSIGN_OR_RETURN(Expr is_one,
-                             node_.Bind("shape_to_tensor", {ShapeOf({ir::Select(ir::Equal(count, one), one, zero)})}));
-      INGOT_ASSIGN_OR_RETURN(is_one, CastTo(node_, std::move(is_one), DataType::Bool()));
-      INGOT_ASSIGN_OR_RETURN(places, node_.Bind("where", {is_one, middle, places}));
-    }
+    INGOT_ASSIGN_OR_RETURN(places, MiddleIfAlone(node_, std::move(places), count, first, end, extent));
     return Sampled(std::move(places), extent, last);
   }
 

@@ -11,13 +11,6 @@
 namespace ingot::importer {
 namespace {
 
-Result<Expr> CountedUp(const NodeImporter& node, const PrimExpr& count, std::vector<PrimExpr> dims) {
-  INGOT_ASSIGN_OR_RETURN(
-      const Expr numbers,
-      node.Bind("arange", {Number(ir::Int64(0)), Number(count), Number(ir::Int64(1))}, {{"dtype", kIndex}}));
-  return node.Bind("reshape", {numbers, ShapeOf(std::move(dims))});
-}
-
 // Softmax of the data and a bias that broadcasts to them, over all axes from one on.
 Outputs BiasSoftmax(const NodeImporter& node) {
   INGOT_RETURN_IF_ERROR(CheckAttributes(node, {"axis", "is_inner_broadcast"}));

@@ -120,7 +120,8 @@ Result<SymbolicPadding> ReadSymbolicPadding(const NodeImporter& node, size_t ran
     INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> widths, node.SymbolicInts(1, "the padding"));
     for (const PrimExpr& width : widths) {
       added.push_back(op::SimplifyDim(ir::Max(width, zero)));
-      cut.push_back(op::SimplifyDim(added.back() - width));  // so that an axis has its length and the widths: no maximum
+      // What is cut off is what is added less the width, so that the maximum cancels in the length of the result.
+      cut.push_back(op::SimplifyDim(added.back() - width));
     }
   } else {
     INGOT_ASSIGN_OR_RETURN(Expr widths, node.Input(1));

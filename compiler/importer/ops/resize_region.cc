@@ -96,15 +96,7 @@ class RegionResize {
     INGOT_ASSIGN_OR_RETURN(places, Bind("divide", places, steps));
     INGOT_ASSIGN_OR_RETURN(const Expr offset, Bind("multiply", start, extent));
     INGOT_ASSIGN_OR_RETURN(places, Bind("add", places, offset));
-    if (const auto number = ir::AsConstInt(length); number && *number != 1) return places;
-    INGOT_ASSIGN_OR_RETURN(const Expr half, node_.Scalar(0.5, kPlaceOfRegion));
-    INGOT_ASSIGN_OR_RETURN(Expr middle, Bind("add", start, end));
-    INGOT_ASSIGN_OR_RETURN(middle, Bind("multiply", middle, half));
-    INGOT_ASSIGN_OR_RETURN(middle, Bind("multiply", middle, extent));
-    INGOT_ASSIGN_OR_RETURN(Expr is_one,
-                           node_.Bind("shape_to_tensor", {ShapeOf({ir::Select(ir::Equal(length, one), one, zero)})}));
-    INGOT_ASSIGN_OR_RETURN(is_one, CastTo(node_, std::move(is_one), DataType::Bool()));
-    return node_.Bind("where", {is_one, middle, places});
+    return MiddleIfAlone(node_, std::move(places), length, start, end, extent);
   }
   Status NoteOutside(const Expr& places, const Expr& extent, int64_t axis, const PrimExpr& length, int64_t rank) {
     INGOT_ASSIGN_OR_RETURN(const Expr zero, node_.Scalar(0, kPlaceOfRegion));

@@ -158,18 +158,34 @@ Result<Expr> Permuted(const NodeImporter& node, Expr x, const std::vector<int64_
   return node.Bind("permute_dims", {std::move(x)}, {{"axes", AttrValue::Ints(axes)}});
 }
 
+Result<Expr> CountedUp(const NodeImporter& node, const PrimExpr& count, std::vector<PrimExpr> dims) {
+  INGOT_ASSIGN_OR_RETURN(
+      const Expr numbers,
+      node.Bind("arange", {Number(ir::Int64(0)), Number(count), Number(ir::Int64(1))}, {{"dtype", kIndex}}));
+  return node.Bind("reshape", {numbers, ShapeOf(std::move(dims))});
+}
+
+Result<Expr> MiddleIfAlone(const NodeImporter& node, Expr places, const PrimExpr& count, const Expr& start,
+                           const Expr& end, const Expr& extent) {
+  if (const auto number = ir::AsConstInt(count); number && *number != 1) return places;
+  const PrimExpr zero = ir::Int64(0), one = ir::Int64(1);
+  INGOT_ASSIGN_OR_RETURN(const Expr half, node.Scalar(0.5, DTypeOf(places)));
+  INGOT_ASSIGN_OR_RETURN(Expr middle, node.Bind("add", {start, end}));
+  INGOT_ASSIGN_OR_RETURN(middle, node.Bind("multiply", {middle, half}));
+  INGOT_ASSIGN_OR_RETURN(middle, node.Bind("multiply", {middle, extent}));
+  INGOT_ASSIGN_OR_RETURN(Expr is_one,
+                         node.Bind("shape_to_tensor", {ShapeOf({ir::Select(ir::Equal(count, one), one, zero)})}));
+  INGOT_ASSIGN_OR_RETURN(is_one, CastTo(node, std::move(is_one), DataType::Bool()));
+  return node.Bind("where", {is_one, middle, places});
+}
+
 Result<Expr> FramePlaces(const NodeImporter& node, const PrimExpr& frames, const PrimExpr& step,
                          const PrimExpr& length) {
   const PrimExpr one = ir::Int64(1);
-  const auto range = [&](const PrimExpr& count, std::vector<PrimExpr> dims) -> Result<Expr> {
-    INGOT_ASSIGN_OR_RETURN(const Expr numbers, node.Bind("arange", {Number(ir::Int64(0)), Number(count), Number(one)},
-                                                         {{"dtype", DataType::Int(64)}}));
-    return node.Bind("reshape", {numbers, ShapeOf(std::move(dims))});
-  };
-  INGOT_ASSIGN_OR_RETURN(Expr begins, range(frames, {frames, one}));
+  INGOT_ASSIGN_OR_RETURN(Expr begins, CountedUp(node, frames, {frames, one}));
   INGOT_ASSIGN_OR_RETURN(const Expr stride, node.Bind("shape_to_tensor", {ShapeOf({step})}));
   INGOT_ASSIGN_OR_RETURN(begins, node.Bind("multiply", {begins, stride}));
-  INGOT_ASSIGN_OR_RETURN(const Expr inside, range(length, {one, length}));
+  INGOT_ASSIGN_OR_RETURN(const Expr inside, CountedUp(node, length, {one, length}));
   return node.Bind("add", {begins, inside});
 }
 

@@ -66,6 +66,12 @@ Result<Expr> OneNumber(const NodeImporter& node, size_t input);
 Result<Expr> OfMatrix(const NodeImporter& node, size_t input, std::vector<PrimExpr> dims, bool by_row = false);
 Result<Expr> ReshapeTo(const NodeImporter& node, Expr x, std::vector<PrimExpr> dims);
 Result<Expr> Permuted(const NodeImporter& node, Expr x, const std::vector<int64_t>& axes);
+// Returns the numbers from 0 up to this count, of int64, with these dims.
+Result<Expr> CountedUp(const NodeImporter& node, const PrimExpr& count, std::vector<PrimExpr> dims);
+// Returns `count` places along an axis whose last place is `extent`, but where there is one place alone, the middle of the
+// region between `start` and `end`, which are parts of the axis.
+Result<Expr> MiddleIfAlone(const NodeImporter& node, Expr places, const PrimExpr& count, const Expr& start,
+                           const Expr& end, const Expr& extent);
 // Returns where the elements of frames stand that begin each `step` elements: i * step + j, of int64 [frames, length].
 Result<Expr> FramePlaces(const NodeImporter& node, const PrimExpr& frames, const PrimExpr& step,
                          const PrimExpr& length);
