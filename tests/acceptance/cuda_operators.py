@@ -29,7 +29,7 @@ except ImportError as error:
 FLOAT, INT32, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL
 DTYPES = {FLOAT: np.float32, INT32: np.int32, INT64: np.int64, BOOL: np.bool_}
 AXES = ["a", "b", "c", "d", "e"]
-PLACES = ["h", "w", "d"]
+PLACES, BATCHES = ["h", "w", "d"], ["a", "b", "c"]
 CASES = {}
 
 
@@ -117,8 +117,8 @@ def whole_tensors():
 
 def products():
     for a, b in itertools.product(range(1, 6), repeat=2):
-        left = AXES[:a - 2] + ["m", "k"] if a > 1 else ["k"]
-        right = AXES[:b - 2] + ["k", "n"] if b > 1 else ["k"]
+        left = BATCHES[5 - a:] + ["m", "k"] if a > 1 else ["k"]  # axes that broadcast are the same from the end on
+        right = BATCHES[5 - b:] + ["k", "n"] if b > 1 else ["k"]
         one(f"MatMul_{a}_{b}", "MatMul", [("x", FLOAT, left), ("z", FLOAT, right)])
     for groups, extra in itertools.product((1, 2), ({}, {"is_causal": 1}, {"softcap": 2.0})):
         keys = [(name, FLOAT, ["b", 4 // groups, "t", 16]) for name in "kv"]
