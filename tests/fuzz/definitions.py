@@ -13,7 +13,7 @@ import numpy as np
 from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from oracle import session, small_model
+from oracle import name_of, session, small_model
 from tensors import is_float
 
 
@@ -302,6 +302,46 @@ def grid_sample(node, x, grid):
     return [y]
 
 
+def attention(node, q, k, v, mask=None, past_key=None, past_value=None, lengths=None):
+    """softmax(q k^T * scale + bias) v with a bias of 0 at visible keys and of -inf at hidden ones. Scores are
+    [B, H, S, T]; a row without a visible key is 0."""
+    given = attributes(node)
+    flat = q.ndim == 3
+    if flat:
+        counts = given["q_num_heads"], given["kv_num_heads"], given["kv_num_heads"]
+        q, k, v = (x.reshape(*x.shape[:2], n, -1).transpose(0, 2, 1, 3) for x, n in zip((q, k, v), counts))
+    if past_key is not None:
+        k, v = np.concatenate((past_key, k), axis=2), np.concatenate((past_value, v), axis=2)
+    rows, total = q.shape[2], k.shape[2]
+    keys, values = (x.repeat(q.shape[1] // x.shape[1], axis=1) for x in (k, v))
+    products = q @ keys.swapaxes(2, 3) * (given.get("scale") or 1 / math.sqrt(q.shape[3]))
+    capped = products if not given.get("softcap") else np.tanh(products / given["softcap"]) * given["softcap"]
+    offset = 0 if past_key is None else past_key.shape[2]
+    if lengths is not None:
+        offset = (lengths - rows).reshape(-1, 1, 1, 1)
+    row, key = offset + np.arange(rows).reshape(-1, 1), np.arange(total)
+    visible = np.full((1, 1, rows, total), True)
+    for width, far in ((given.get("left_window_size", -1), row - key), (given.get("right_window_size", -1), key - row),
+                       (0 if given.get("is_causal") else -1, key - row)):
+        visible = visible & (far <= width if width >= 0 else True)
+    if lengths is not None:
+        visible = visible & (key < lengths.reshape(-1, 1, 1, 1))
+    added = 0.0
+    if mask is not None and mask.shape[-1] < total:  # keys behind the mask's end are hidden
+        raise NotImplementedError
+    if mask is not None and mask.dtype == bool:
+        visible = visible & mask
+    elif mask is not None:
+        added = mask
+    biased = capped + added + np.where(visible, 0.0, -np.inf)
+    weights = np.exp(biased - biased.max(axis=3, keepdims=True))
+    weights = np.where(visible.any(axis=3, keepdims=True), weights / weights.sum(axis=3, keepdims=True), 0.0)
+    y = weights @ values if total else np.zeros(q.shape[:3] + v.shape[3:])
+    if flat:
+        y = y.transpose(0, 2, 1, 3).reshape(y.shape[0], rows, -1)
+    return [y, k, v, (products, capped, biased, weights)[given.get("qk_matmul_output_mode", 0)]][:len(node.output)]
+
+
 def optional(_, x=None):
     return [x]
 
@@ -310,7 +350,7 @@ def has_element(_, x=None):
     return [np.bool_(x is not None)]
 
 
-DEFINITIONS = {"AveragePool": average_pool, "BatchNormalization": batch_normalization,
+DEFINITIONS = {"Attention": attention, "AveragePool": average_pool, "BatchNormalization": batch_normalization,
                "Conv": conv, "ConvTranspose": conv_transpose,
                "RNN": recurrent(1, ["Tanh"], rnn_step), "GRU": recurrent(3, ["Sigmoid", "Tanh"], gru_step),
                "LSTM": recurrent(4, ["Sigmoid", "Tanh", "Tanh"], lstm_step), "LRN": lrn, "LpPool": lp_pool,
@@ -340,9 +380,9 @@ def renamed(node):
 def evaluate_node(node, given, opset, outer):
     if node.op_type in BODIES:
         return BODIES[node.op_type](node, given, opset, outer)
-    if node.op_type in DEFINITIONS:
+    if name_of(node) in DEFINITIONS:
         try:
-            return DEFINITIONS[node.op_type](node, *given)
+            return DEFINITIONS[name_of(node)](node, *given)
         except NotImplementedError:  # a form that onnx.reference defines as well
             pass
     if node.op_type in DEFINITIONS_BY_OPSET:
