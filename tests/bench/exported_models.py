@@ -139,22 +139,22 @@ def calls_of(architecture):
 
 def check_all(bin_dir, folder, names, again, timed):
     import model_check as check
-    rows = ((f"{name}.{exporter}", calls_of(TABLE[name]), check.ROUNDING) for name, exporter in wanted(names))
+    rows = ((f"{name}.{exporter}", calls_of(TABLE[name])) for name, exporter in wanted(names))
     check.check_files(bin_dir, folder, "results.jsonl", rows, again, timed)
 
 
-def main():
+def main(usage, verb, make, check):
+    """VERB FOLDER [NAME ...] or check BIN_DIR FOLDER [NAME ...], with flags anywhere."""
     flags = [argument for argument in sys.argv[1:] if argument.startswith("--")]
     mode, *words = [argument for argument in sys.argv[1:] if not argument.startswith("--")] or ["help"]
-    if mode == "export" and words:
-        return export_all(pathlib.Path(words[0]), words[1:], "--again" in flags)
+    if mode == verb and words:
+        return make(pathlib.Path(words[0]), words[1:], "--again" in flags)
     if mode == "check" and len(words) > 1:
-        return check_all(
-            pathlib.Path(words[0]).resolve(), pathlib.Path(words[1]), words[2:], "--again" in flags, "--untimed"
-            not in flags)
-    print(__doc__)
+        bin_dir, folder = pathlib.Path(words[0]).resolve(), pathlib.Path(words[1])
+        return check(bin_dir, folder, words[2:], "--again" in flags, "--untimed" not in flags)
+    print(usage)
     return 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, "export", export_all, check_all))

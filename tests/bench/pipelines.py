@@ -6,15 +6,13 @@ usage: pipelines.py make FOLDER [NAME ...]            with onnx, onnxruntime and
 FOLDER is exported_models.py's, whose exports these are made of; NAME is a model, or MODEL.FORM. Flags and resuming are
 as there; results stand in FOLDER/pipelines.jsonl.
 
-Right is as near to ONNX Runtime as its levels of optimisation are to each other (model_check.py), or by a few steps of
-what is quantised: a last bit of an activation decides each. tests/acceptance/quantised_networks.py judges such a file
-node by node."""
+What is right: model_check.py. tests/acceptance/quantised_networks.py judges a quantised file node by node."""
 import pathlib
 import sys
 import tempfile
 
 from exported_architectures import HEADS, TABLE, WIDTH
-from exported_models import apart, calls_of
+from exported_models import apart, calls_of, main
 
 FORMS, MODELS = {}, {}
 
@@ -239,24 +237,9 @@ def make_all(folder, names, again):
 
 def check_all(bin_dir, folder, names, again, timed):
     import model_check as check
-    exact = LEVELS + ["fused", "fused_python", "fused_heads", "fused_level2"]
-    rows = ((f"{model}.{exporter}.{name}", calls_of(TABLE[model]), check.ROUNDING if name in exact else 4e-2)
-            for model, exporter, name in wanted(names))
+    rows = ((f"{model}.{exporter}.{name}", calls_of(TABLE[model])) for model, exporter, name in wanted(names))
     check.check_files(bin_dir, folder, "pipelines.jsonl", rows, again, timed)
 
 
-def main():
-    flags = [argument for argument in sys.argv[1:] if argument.startswith("--")]
-    mode, *words = [argument for argument in sys.argv[1:] if not argument.startswith("--")] or ["help"]
-    if mode == "make" and words:
-        return make_all(pathlib.Path(words[0]), words[1:], "--again" in flags)
-    if mode == "check" and len(words) > 1:
-        return check_all(
-            pathlib.Path(words[0]).resolve(), pathlib.Path(words[1]), words[2:], "--again" in flags, "--untimed"
-            not in flags)
-    print(__doc__)
-    return 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, "make", make_all, check_all))
