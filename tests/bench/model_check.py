@@ -274,6 +274,8 @@ def check(bin_dir, model, calls, directory, timeout=150, timed=True):
                 entry["ratio"] = entry["ours"] / entry["theirs"]
     except Refused as reason:
         row["problem"] = str(reason)
+    except OSError:
+        raise
     except Exception as error:  # of ONNX Runtime: a model that it does not run is no case
         row["problem"] = f"no case: {type(error).__name__} {str(error).splitlines()[0][:200]}"
     finally:
