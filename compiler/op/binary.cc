@@ -76,14 +76,14 @@ int64_t IntPower(int64_t a, int64_t b) {
 PrimExpr Power(PrimExpr a, PrimExpr b) {
   if (a->dtype.is_floating()) return ir::CallIntrinsic(ir::Intrinsic::kPow, {a, b});
   const auto constant = [&](int64_t value) { return ir::IntImm(a->dtype, value); };
+  // (Of arithmetic that folds where the exponent is known, to the products alone.)
   const auto bit = [&](int i) {
-    const PrimExpr shifted = ir::CallIntrinsic(ir::Intrinsic::kShiftRight, {b, constant(i)});
-    return ir::NotEqual(ir::CallIntrinsic(ir::Intrinsic::kBitwiseAnd, {shifted, constant(1)}), constant(0));
+    return ir::NotEqual(ir::FloorMod(ir::FloorDiv(b, constant(int64_t{1} << i)), constant(2)), constant(0));
   };
   PrimExpr power = ir::Select(bit(0), a, constant(1)), square = a;
   for (int i = 1; i < kExponentBits; ++i) {
     square = square * square;
-    power = ir::Select(bit(i), power * square, power);
+    power = power * ir::Select(bit(i), square, constant(1));
   }
   const PrimExpr in_range = ir::And(b >= constant(0), b < constant(int64_t{1} << kExponentBits));
   PrimExpr others = ir::Select(ir::Equal(a, constant(1)), constant(1), constant(0));

@@ -113,6 +113,29 @@ def concat_of(count):
     return Recipe([node("Concat", names, ["y"], axis=0)], {name: ([1, 2], normal(1, 2)) for name in names})
 
 
+def transposed(nodes, inputs, constants=None):
+    return Recipe(nodes + [node("Transpose", ["t"], ["y"])], inputs, constants or {})
+
+
+def known_powers_of_integers_transposed():
+    """A square of registers is transposed once for all places that read it."""
+    rng = np.random.default_rng(0)
+    inputs = {"x": (["N", 2, "P"], rng.integers(-3, 4, (33, 2, 35), np.int32))}
+    return transposed([node("Pow", ["x", "e"], ["t"])], inputs, {"e": np.int32(3)})
+
+
+def powers_of_integers_transposed():
+    rng = np.random.default_rng(0)
+    inputs = {"x": (["N", 2, "P"], rng.integers(-3, 4, (33, 2, 35), np.int32)),
+              "e": (["N", 2, "P"], rng.integers(0, 13, (33, 2, 35), np.int32))}
+    return transposed([node("Pow", ["x", "e"], ["t"])], inputs)
+
+
+def sum_of_300_transposed():
+    inputs = {f"x{i}": (["N", 2, "P"], np.full((33, 2, 35), i, np.float32)) for i in range(300)}
+    return transposed([node("Sum", list(inputs), ["t"])], inputs)
+
+
 def concat_of_300():
     return concat_of(300)
 

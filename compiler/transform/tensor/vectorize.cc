@@ -428,8 +428,12 @@ class SquareTransposer {
   }
 };
 
+// Values that squares are transposed by at the most: each is a scope around all that follow, and a few squares fill the
+// registers.
+constexpr int64_t kMaxTransposedValues = 2048;
+
 // for y in vectorized(n): for x in vectorized(n): a store along x of loads along y: the square is transposed in
-// registers. Returns nothing for other loops.
+// registers, once for loads that are alike. Returns nothing for other loops.
 std::optional<Stmt> TransposeSquare(const For& outer, const For& inner, arith::Analyzer& analyzer) {
   const auto n = AsConstInt(inner->extent);
   const auto* store = As<BufferStoreNode>(inner->body);
@@ -463,6 +467,15 @@ std::optional<Stmt> TransposeSquare(const For& outer, const For& inner, arith::A
   std::vector<std::pair<const BufferLoadNode*, std::vector<PrimExpr>>> columns;
   for (const BufferLoadNode* load : loads.found) {
     const PrimExpr expr = Ref<BufferLoadNode>(load);
+    const auto same = std::ranges::find_if(columns, [&](const auto& known) {
+      return StructuralEqual(expr, Ref<BufferLoadNode>(known.first));
+    });
+    if (same != columns.end()) {
+      std::vector<PrimExpr> shared = same->second;
+      columns.emplace_back(load, std::move(shared));
+      continue;
+    }
+    if (std::ssize(square.lets) > kMaxTransposedValues) return std::nullopt;
     PrimExpr along_x = Vectorizer(inner->var, lanes, analyzer).MutatePrim(expr);
     if (along_x->dtype.is_scalar() || is_run(along_x)) continue;
     std::vector<PrimExpr> rows;
