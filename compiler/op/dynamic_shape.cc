@@ -110,14 +110,16 @@ Statements FillNonzero(const TeArgs&, const Buffers& inputs, const Buffers& outp
 
 Result<std::vector<ReferenceTensor>> ReferenceNonzero(const ir::Call&, std::span<const ReferenceTensor> inputs) {
   const ReferenceTensor& x = inputs[0];
-  std::vector<Index> hits;
+  int64_t count = 0;
+  std::vector<std::vector<int64_t>> places(x.dims.size());  // by axis
   ForEachIndex(x.dims, [&](const Index& index, int64_t flat) {
-    if (GetNumber(x, flat) != 0) hits.push_back(index);
+    if (GetNumber(x, flat) == 0) return;
+    ++count;
+    for (size_t axis = 0; axis < index.size(); ++axis) places[axis].push_back(index[axis]);
   });
-  ReferenceTensor out = NewReference(kIndexDtype, {std::ssize(x.dims), std::ssize(hits)});
-  for (size_t axis = 0; axis < x.dims.size(); ++axis) {
-    for (size_t i = 0; i < hits.size(); ++i) out.ints[axis * hits.size() + i] = hits[i][axis];
-  }
+  ReferenceTensor out = NewReference(kIndexDtype, {std::ssize(x.dims), count});
+  out.ints.clear();
+  for (const std::vector<int64_t>& along : places) out.ints.insert(out.ints.end(), along.begin(), along.end());
   return std::vector<ReferenceTensor>{std::move(out)};
 }
 
@@ -342,19 +344,20 @@ Result<std::vector<ReferenceTensor>> ReferenceUnique(const ir::Call& call, std::
   ForEachIndex(x.dims, [&](const Index& index, int64_t flat) {
     slices[static_cast<size_t>(options.axis ? index[axis] : flat)].push_back(flat);
   });
-  const auto is_less = [&](int64_t i, int64_t j) {
-    const double a = GetNumber(x, i), b = GetNumber(x, j);
-    return a < b || (std::isnan(b) && !std::isnan(a));
-  };
+  const auto is_less = [&](int64_t i, int64_t j) { return IsLessElement(x, i, j); };
   const auto slice_less = [&](size_t a, size_t b) {
     return std::ranges::lexicographical_compare(slices[a], slices[b], is_less);
   };
-  std::vector<size_t> firsts;  // of the unique slices
-  for (size_t i = 0; i < slices.size(); ++i) {
-    const auto equal = [&](size_t j) { return !slice_less(i, j) && !slice_less(j, i); };
-    if (std::ranges::none_of(firsts, equal)) firsts.push_back(i);
+  // Sorted, equal slices lie side by side, and the first one in front.
+  std::vector<size_t> order(slices.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, slice_less);
+  std::vector<size_t> firsts, first_of(slices.size());  // of the unique slices, and of each slice
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (i == 0 || slice_less(order[i - 1], order[i])) firsts.push_back(order[i]);
+    first_of[order[i]] = firsts.back();
   }
-  if (options.sorted) std::ranges::sort(firsts, slice_less);
+  if (!options.sorted) std::ranges::sort(firsts);
   std::vector<int64_t> dims = x.dims;
   if (options.axis) {
     dims[axis] = std::ssize(firsts);
@@ -371,12 +374,14 @@ Result<std::vector<ReferenceTensor>> ReferenceUnique(const ir::Call& call, std::
   ReferenceTensor index = NewReference(kIndexDtype, {std::ssize(firsts)});
   ReferenceTensor inverse = NewReference(kIndexDtype, {num_slices});
   ReferenceTensor counts = index;
-  for (size_t i = 0; i < firsts.size(); ++i) index.ints[i] = static_cast<int64_t>(firsts[i]);
+  std::vector<int64_t> number_of(slices.size());  // of the first ones
+  for (size_t i = 0; i < firsts.size(); ++i) {
+    index.ints[i] = static_cast<int64_t>(firsts[i]);
+    number_of[firsts[i]] = static_cast<int64_t>(i);
+  }
   for (size_t i = 0; i < slices.size(); ++i) {
-    const auto equal = [&](size_t j) { return !slice_less(i, j) && !slice_less(j, i); };
-    const auto number = std::ranges::find_if(firsts, equal) - firsts.begin();
-    inverse.ints[i] = number;
-    ++counts.ints[static_cast<size_t>(number)];
+    inverse.ints[i] = number_of[first_of[i]];
+    ++counts.ints[static_cast<size_t>(inverse.ints[i])];
   }
   std::vector<ReferenceTensor> results = {std::move(values)};
   if (options.index) results.push_back(std::move(index));

@@ -59,14 +59,6 @@ void ForEachRow(std::span<const int64_t> dims, size_t axis,
   });
 }
 
-// Whether element i of the reference is less than element j; NaN is the greatest.
-bool IsLessElement(const ReferenceTensor& x, int64_t i, int64_t j) {
-  if (!x.dtype.is_floating()) return x.ints[static_cast<size_t>(i)] < x.ints[static_cast<size_t>(j)];
-  const double a = GetNumber(x, i);
-  const double b = GetNumber(x, j);
-  return a < b || (std::isnan(b) && !std::isnan(a));
-}
-
 // ---- argmax, argmin
 Result<ir::Type> InferArg(const ir::Call& call) {
   INGOT_ASSIGN_OR_RETURN(const ir::TensorType x, TensorArg(call, 0));

@@ -78,6 +78,16 @@ void SetNumber(ReferenceTensor& tensor, int64_t i, double value) {
   }
 }
 
+bool IsLessElement(const ReferenceTensor& tensor, int64_t i, int64_t j) {
+  const auto first = static_cast<size_t>(i), second = static_cast<size_t>(j);
+  if (!tensor.dtype.is_floating()) {
+    const int64_t a = tensor.ints.at(first), b = tensor.ints.at(second);
+    return tensor.dtype == DataType::UInt(64) ? static_cast<uint64_t>(a) < static_cast<uint64_t>(b) : a < b;
+  }
+  const double a = tensor.floats.at(first), b = tensor.floats.at(second);
+  return a < b || (std::isnan(b) && !std::isnan(a));
+}
+
 void CopyElement(const ReferenceTensor& from, int64_t i, ReferenceTensor& to, int64_t j) {
   if (from.dtype.is_floating()) {
     to.floats.at(static_cast<size_t>(j)) = from.floats.at(static_cast<size_t>(i));

@@ -29,6 +29,8 @@ int64_t CountOf(std::span<const int64_t> dims);
 // and saturate, NaN gives 0, bool is != 0, small floats round to their precision.
 double GetNumber(const ReferenceTensor& tensor, int64_t i);
 void SetNumber(ReferenceTensor& tensor, int64_t i, double value);
+// Whether element i is less than element j: integers of any size are compared as they are, NaN is the greatest float.
+bool IsLessElement(const ReferenceTensor& tensor, int64_t i, int64_t j);
 // Copies one element between tensors of equal dtype.
 void CopyElement(const ReferenceTensor& from, int64_t i, ReferenceTensor& to, int64_t j);
 // Calls fn(index, flat position) for every element.

@@ -58,6 +58,27 @@ def eye(n):
     return model(nodes, [value("x", [1])], init={"s": np.array([n, n]), "q": np.array([1.0], np.float32)})
 
 
+def unique(n):
+    """The different elements of a constant."""
+    nodes = [NODE("Unique", ["c"], ["u", "f", "i", "n"]), NODE("Gather", ["u", "x"], ["y"])]
+    return model(nodes, [value("x", [1], T.INT64)], init={"c": np.arange(n)[::-1].copy()})
+
+
+def suppression(n):
+    """Boxes that do not overlap, all of them constants."""
+    corner = np.arange(n, dtype=np.float32)[None, :, None]
+    boxes = np.concatenate([corner, corner, corner + 1, corner + 1], axis=2)
+    nodes = [NODE("NonMaxSuppression", ["b", "s", "k"], ["p"]), NODE("Gather", ["p", "x"], ["y"])]
+    return model(nodes, [value("x", [1], T.INT64)],
+                 init={"b": boxes, "s": np.ones((1, 1, n), np.float32), "k": np.array([n])})
+
+
+def places(dims):
+    """Where a constant of booleans is true."""
+    nodes = [NODE("NonZero", ["c"], ["p"]), NODE("Gather", ["p", "x"], ["y"])]
+    return model(nodes, [value("x", [1], T.INT64)], init={"c": np.ones(dims, bool)})
+
+
 def same_identifiers(n):
     """Symbols whose names differ in characters that no identifier has."""
     signs = "!#$%&'(),.:;<=>?@[]^`{|}~"
@@ -154,6 +175,12 @@ CASES = {
     "windows.onnx": (lambda: windows(24, 1 << 24), {UNSUPPORTED}),
     "small_windows.onnx": (lambda: windows(2, 1 << 16), {COMPILED}),
     "eye.onnx": (lambda: eye(16384), {COMPILED}),
+    "unique.onnx": (lambda: unique(1 << 17), {COMPILED}),
+    "large_unique.onnx": (lambda: unique(1 << 22), {COMPILED}),
+    "suppression.onnx": (lambda: suppression(1000), {COMPILED}),
+    "large_suppression.onnx": (lambda: suppression(50000), {COMPILED}),
+    "places.onnx": (lambda: places((2,) * 5 + (1 << 15, 1, 4)), {COMPILED}),
+    "large_places.onnx": (lambda: places((1 << 24,)), {COMPILED}),
     "same_identifiers.onnx": (lambda: same_identifiers(8000), {COMPILED}),
     "zero_lengths.onnx": (lambda: zero_lengths(10000), {COMPILED, UNREADABLE}),
     "doubled.py": (lambda: doubled(13), {UNREADABLE}),

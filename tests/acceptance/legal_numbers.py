@@ -38,6 +38,17 @@ def long_unsigned_constants():
     return Recipe(nodes, {"x": (["N"], np.uint64([0]))}, {"a": a, "b": b}, want=want)
 
 
+def long_integers_that_are_unlike():
+    """Of constants, and which no double tells apart."""
+    a = np.uint64([2**53 + 1, 2**53, 2**64 - 1, 2**53 + 1, 2**64 - 2, 7])
+    nodes = [node("Unique", ["a"], ["u", "f", "i", "n"]), node("Unique", ["a"], ["v"], sorted=0),
+             *(node("Cast", [name], ["long_" + name], to=TensorProto.UINT64) for name in "fin"),
+             node("Concat", ["u", "v", "long_f", "long_i", "long_n"], ["c"], axis=0), node("Add", ["c", "x"], ["y"])]
+    values, firsts, inverse, counts = np.unique(a, True, True, True)
+    want = np.concatenate([part.astype(np.uint64) for part in (values, a[np.sort(firsts)], firsts, inverse, counts)])
+    return Recipe(nodes, {"x": (["N"], np.uint64([0]))}, {"a": a}, want=want)
+
+
 def integers_to_float32_round_once():
     nodes = [node("Cast", ["a"], ["f"], to=TensorProto.FLOAT), node("Cast", ["f"], ["c"], to=TensorProto.INT64),
              node("Add", ["c", "x"], ["y"])]

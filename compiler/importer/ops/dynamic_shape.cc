@@ -15,13 +15,16 @@ namespace {
 
 Expr Flag(bool value) { return ir::Make<ir::PrimValueNode>(ir::BoolImm(value)); }
 
-// Returns the results of a call over constants; nothing if a tensor is no constant, or is large.
-Result<std::optional<std::vector<Expr>>> Evaluated(const ir::Call& call) {
-  constexpr size_t kMostBytes = size_t{1} << 24;
+// The largest constants of which a result is one, in bytes: those that are only counted, those that are sorted, and
+// those of which each is compared with all others.
+constexpr size_t kCounted = size_t{1} << 22, kSorted = size_t{1} << 20, kCompared = size_t{1} << 14;
+
+// Returns the results of a call over constants; nothing if a tensor is no constant, or is larger.
+Result<std::optional<std::vector<Expr>>> Evaluated(const ir::Call& call, size_t most_bytes) {
   std::vector<op::ReferenceTensor> inputs;
   for (const Expr& input : op::InputTensors(call)) {
     const auto* constant = ir::As<ir::ConstantNode>(input);
-    if (constant == nullptr || constant->data->bytes().size() > kMostBytes) return std::optional<std::vector<Expr>>();
+    if (constant == nullptr || constant->data->bytes().size() > most_bytes) return std::optional<std::vector<Expr>>();
     const ir::ConstantData& data = *constant->data;
     inputs.push_back(op::UnpackReference(data.dtype(), data.dims(), data.bytes()));
   }
@@ -35,10 +38,11 @@ Result<std::optional<std::vector<Expr>>> Evaluated(const ir::Call& call) {
 }
 
 // Returns the results of a call whose output shape is dynamic (the operator has DataExtents).
-Outputs DynamicShapeCall(const NodeImporter& node, const char* row, std::vector<Expr> args, ir::Attrs attrs = {}) {
+Outputs DynamicShapeCall(const NodeImporter& node, const char* row, std::vector<Expr> args, size_t most_bytes,
+                         ir::Attrs attrs = {}) {
   INGOT_ASSIGN_OR_RETURN(const Expr value, node.Call(row, std::move(args), std::move(attrs)));
   const ir::Call call = ir::Downcast<ir::CallNode>(value);
-  INGOT_ASSIGN_OR_RETURN(std::optional<std::vector<Expr>> constants, Evaluated(call));
+  INGOT_ASSIGN_OR_RETURN(std::optional<std::vector<Expr>> constants, Evaluated(call, most_bytes));
   if (constants) return *std::move(constants);
   const op::DataExtents& rule = op::RowOf(call)->extents;
   std::vector<PrimExpr> extents;
@@ -60,7 +64,7 @@ Outputs DynamicShapeCall(const NodeImporter& node, const char* row, std::vector<
 
 Outputs NonZero(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const Expr x, node.Input(0));
-  return DynamicShapeCall(node, "nonzero", {x});
+  return DynamicShapeCall(node, "nonzero", {x}, kCounted);
 }
 
 // Returns the beginning of a vector: at most as many elements as there are to choose from.
@@ -93,7 +97,7 @@ Outputs Compress(const NodeImporter& node) {
     INGOT_ASSIGN_OR_RETURN(x, node.Bind("reshape", {x, ShapeOf({extent})}));
   }
   INGOT_ASSIGN_OR_RETURN(condition, AtMost(node, std::move(condition), extent));
-  INGOT_ASSIGN_OR_RETURN(std::vector<Expr> places, DynamicShapeCall(node, "nonzero", {condition}));
+  INGOT_ASSIGN_OR_RETURN(std::vector<Expr> places, DynamicShapeCall(node, "nonzero", {condition}, kCounted));
   const auto* type = ir::As<ir::TensorTypeNode>(places[0]->type);
   INGOT_ASSIGN_OR_RETURN(Expr flat, node.Bind("reshape", {places[0], ShapeOf({(*type->dims)[1]})}));
   return One(node.Call("take", {x, flat}, {{"axis", axis}}));
@@ -111,7 +115,7 @@ Outputs Unique(const NodeImporter& node) {
     INGOT_ASSIGN_OR_RETURN(axis, NormaliseAxis(node, axis, static_cast<int64_t>(in.size())));
     args.push_back(ir::Make<ir::PrimValueNode>(ir::Int64(axis)));
   }
-  INGOT_ASSIGN_OR_RETURN(const std::vector<Expr> results, DynamicShapeCall(node, "unique", std::move(args)));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<Expr> results, DynamicShapeCall(node, "unique", std::move(args), kSorted));
   // Outputs without a name are not computed; they keep their places.
   std::vector<Expr> outputs = {results[0]};
   size_t next = 1;
@@ -164,7 +168,7 @@ Outputs NonMaxSuppression(const NodeImporter& node) {
     }
   }
   INGOT_ASSIGN_OR_RETURN(std::vector<Expr> results,
-                         DynamicShapeCall(node, "vision.all_class_non_max_suppression", std::move(args)));
+                         DynamicShapeCall(node, "vision.all_class_non_max_suppression", std::move(args), kCompared));
   results.resize(1);
   return results;
 }
