@@ -177,8 +177,10 @@ Expr OtherOperand(RewriteContext& context, const Expr& other, const Dims& x, con
   const Dims* own = DimsOf(other);
   if (own == nullptr) return nullptr;
   if (own->empty()) return other;
-  if (const std::optional<double> number = AsNumber(other)) {
-    return NumberConstant(*number, *As<ir::TensorTypeNode>(other->type)->dtype);
+  if (const auto* constant = As<ir::ConstantNode>(other); constant && constant->data->num_elements() == 1) {
+    const ir::ConstantData& data = *constant->data;
+    return ir::Make<ir::ConstantNode>(
+        std::make_shared<const ir::ConstantData>(data.dtype(), std::vector<int64_t>(), data.bytes(), data.owner()));
   }
   if (own->size() == 1 && SameLastDim(*own, dims) && SameLastDim(x, dims)) return other;
   // Only if x has fewer dims: the other operand gets a view, and that view must not be moved back.

@@ -49,6 +49,11 @@ def long_integers_that_are_unlike():
     return Recipe(nodes, {"x": (["N"], np.uint64([0]))}, {"a": a}, want=want)
 
 
+def long_integers_beside_a_view():
+    nodes = [node("Neg", ["x"], ["n"]), node("Reshape", ["n", "s"], ["v"]), node("Add", ["v", "c"], ["y"])]
+    return Recipe(nodes, {"x": ([2, 3], np.arange(6).reshape(2, 3))}, {"s": ints(3, 2), "c": ints(2**53 + 1)})
+
+
 def integers_to_float32_round_once():
     nodes = [node("Cast", ["a"], ["f"], to=TensorProto.FLOAT), node("Cast", ["f"], ["c"], to=TensorProto.INT64),
              node("Add", ["c", "x"], ["y"])]
