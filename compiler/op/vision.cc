@@ -229,6 +229,32 @@ te::Tensor DefineRoiAlign(const TeArgs& args) {
   return topi::Map(bins, finish, "roi_bins");
 }
 
+// The samples of a bin along an axis: how many there are, and those that may lie in the image, from `begin` on. A box may
+// be far longer than the image, and samples outside are zeros.
+struct BinSamples {
+  PrimExpr count, begin, steps;
+};
+// As many samples as the bin is long, so that neighbouring ones are at least half an element apart.
+Stmt WithSamples(const char* name, const RoiSide& side, const PrimExpr& bin, const PrimExpr& extent,
+                 const std::function<Stmt(const BinSamples&)>& body) {
+  const DataType exact = DataType::Float(64);
+  const PrimExpr zero = ir::Int64(0), as_long = ir::CallIntrinsic(ir::Intrinsic::kCeil, {side.bin});
+  return Let("count_" + std::string(name), ir::Max(ir::Cast(kIndexDtype, as_long), zero), [&](const PrimExpr& count) {
+    // The number of the sample at a place, or so many behind; any number where there is no such place.
+    const auto sample_at = [&](const PrimExpr& place, int64_t behind) {
+      const PrimExpr part = (place - ir::Cast(exact, side.start)) / ir::Cast(exact, side.bin) - ir::Cast(exact, bin);
+      const PrimExpr many = ir::Cast(exact, count), at = ir::Max(ir::Min(part * many, many), Number(exact, 0));
+      return ir::Max(ir::Min(ir::Cast(kIndexDtype, at) + behind, count), zero);
+    };
+    return Let("begin_" + std::string(name), sample_at(Number(exact, -1), -2), [&](const PrimExpr& begin) {
+      const PrimExpr last = sample_at(ir::Cast(exact, extent), 2), most = (extent + 4) * int64_t{3};
+      return Let("steps_" + std::string(name), ir::Max(ir::Min(last - begin, most), zero), [&](const PrimExpr& steps) {
+        return body({count, begin, steps});
+      });
+    });
+  });
+}
+
 // With as many samples as the bins are long: the number of iterations is data-dependent, so these are statements.
 Statements DefineAdaptiveRoiAlign(const TeArgs& args, const Buffers& inputs, const Buffers& outputs) {
   const RoiCall roi = *ReadRoi(args.call());
@@ -236,42 +262,38 @@ Statements DefineAdaptiveRoiAlign(const TeArgs& args, const Buffers& inputs, con
   const DataType wide = topi::WideType(data->dtype);
   const Buffer total = ir::MakeBuffer("total", wide, {ir::Int64(1)}, "local");
   const Places first = {ir::Int64(0)};
-  const Stmt nest = SpatialNest(
-      "roi_align", outputs[0]->shape,
-      [&](const Places& i) {
-        std::vector<RoiSide> sides;
-        std::vector<PrimExpr> counts;
-        for (size_t axis : {0, 1}) {
-          sides.push_back(SideOf(roi, axis, wide, [&](int64_t column) {
-            return Load(rois, {i[0], ir::Int64(column)});
-          }));
-          const PrimExpr as_long = ir::CallIntrinsic(ir::Intrinsic::kCeil, {sides[axis].bin});
-          counts.push_back(ir::Max(ir::Cast(DataType::Int(64), as_long), ir::Int64(0)));
-        }
-        return Let("count_y", counts[0], [&](const PrimExpr& count_y) {
-          return Let("count_x", counts[1], [&](const PrimExpr& count_x) {
-            const Stmt samples = Loops({count_y, count_x}, [&](const Places& s) {
-              const PrimExpr value = SampleImage(roi, data->shape, Load(batch, {i[0]}),
-                                                 NeighboursOf(PlaceOf(sides[0], i[2], s[0], count_y), data->shape[2]),
-                                                 NeighboursOf(PlaceOf(sides[1], i[3], s[1], count_x), data->shape[3]),
-                                                 [&](const PrimExpr& image, const PrimExpr& y, const PrimExpr& x) {
-                                                   return Load(data, {image, i[1], y, x});
-                                                 });
-              const PrimExpr sum = Load(total, first);
-              return Store(total, roi.is_max ? ir::Max(sum, value) : sum + value, first);
-            });
-            const PrimExpr count = count_y * count_x;
-            const PrimExpr is_none = ir::Equal(count, ir::Int64(0));
-            const PrimExpr start =
-                roi.is_max ? ir::Select(is_none, Number(wide, 0), ir::MinValue(wide)) : Number(wide, 0);
-            const PrimExpr divisor = ir::Cast(wide, ir::Max(count, ir::Int64(1)));
-            const PrimExpr result = roi.is_max ? Load(total, first) : Load(total, first) / divisor;
-            return ir::MakeSeq(
-                {Store(total, start, first), samples, Store(outputs[0], ir::Cast(data->dtype, result), i)});
-          });
-        });
-      },
-      {total});
+  const auto pool = [&](const Places& i, const RoiSide(&sides)[2], const BinSamples& y, const BinSamples& x) {
+    const Stmt samples = Loops({y.steps, x.steps}, [&](const Places& s) {
+      const PrimExpr row = PlaceOf(sides[0], i[2], y.begin + s[0], y.count);
+      const PrimExpr column = PlaceOf(sides[1], i[3], x.begin + s[1], x.count);
+      const PrimExpr value = SampleImage(roi, data->shape, Load(batch, {i[0]}), NeighboursOf(row, data->shape[2]),
+                                         NeighboursOf(column, data->shape[3]),
+                                         [&](const PrimExpr& image, const PrimExpr& at_y, const PrimExpr& at_x) {
+                                           return Load(data, {image, i[1], at_y, at_x});
+                                         });
+      const PrimExpr sum = Load(total, first);
+      return Store(total, roi.is_max ? ir::Max(sum, value) : sum + value, first);
+    });
+    // The greatest of no samples is 0, and so are those that are left out.
+    const PrimExpr zero = ir::Int64(0);
+    const PrimExpr is_none = ir::Or(ir::Equal(y.count, zero), ir::Equal(x.count, zero));
+    const PrimExpr has_zeros = ir::Or(is_none, ir::Or(y.steps < y.count, x.steps < x.count));
+    const PrimExpr start = roi.is_max ? ir::Select(has_zeros, Number(wide, 0), ir::MinValue(wide)) : Number(wide, 0);
+    const PrimExpr count = ir::Max(ir::Cast(wide, y.count) * ir::Cast(wide, x.count), Number(wide, 1));
+    const PrimExpr result = roi.is_max ? Load(total, first) : Load(total, first) / count;
+    return ir::MakeSeq({Store(total, start, first), samples, Store(outputs[0], ir::Cast(data->dtype, result), i)});
+  };
+  const Stmt nest =
+      SpatialNest("roi_align", outputs[0]->shape,
+                  [&](const Places& i) {
+                    const auto box = [&](int64_t column) { return Load(rois, {i[0], ir::Int64(column)}); };
+                    const RoiSide sides[2] = {SideOf(roi, 0, wide, box), SideOf(roi, 1, wide, box)};
+                    return WithSamples("y", sides[0], i[2], data->shape[2], [&](const BinSamples& y) {
+                      return WithSamples("x", sides[1], i[3], data->shape[3],
+                                         [&](const BinSamples& x) { return pool(i, sides, y, x); });
+                    });
+                  },
+                  {total});
   return std::vector<Stmt>{nest};
 }
 

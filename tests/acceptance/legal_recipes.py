@@ -1022,3 +1022,11 @@ def loss_of_classes_of_unknown_number():
 def likelihood_of_classes_of_unknown_number():
     nodes = [node("NegativeLogLikelihoodLoss", ["x", "t"], ["y"], reduction="none")]
     return Recipe(nodes, {"x": (["n", "c"], normal(3, 5)), "t": (["n"], np.int32([0, 2, 4]))})
+
+
+def boxes_that_are_far_longer_than_the_image():
+    """As many samples as they are long; those outside of the image are zeros."""
+    boxes = np.float32([[-1e9, -1e9, 1e9, 1e9], [0, 0, 3e38, 3e38]])
+    nodes = [node("RoiAlign", ["x", "r", "b"], ["y"], output_height=2, output_width=1)]
+    return Recipe(nodes, {"x": (["N", "C", "H", "W"], normal(1, 2, 9, 7)), "r": (["B", 4], boxes),
+                          "b": (["B"], ints(0, 0))}, want=np.zeros((2, 2, 2, 1), np.float32))
