@@ -27,6 +27,7 @@
 #include "compiler/codegen/optimizer.h"
 #include "compiler/codegen/rename_kernel.h"
 #include "compiler/codegen/run_on_threads.h"
+#include "compiler/codegen/widen_halves.h"
 #include "compiler/codegen/widen_live_values.h"
 
 namespace ingot::codegen {
@@ -99,6 +100,7 @@ Result<KernelObject> CompileKernelObject(const KernelSource& source, const Targe
   INGOT_CHECK(!llvm::verifyModule(module, &complaint_stream), (source.name + ": " + complaint).c_str());
   OptimizeKernel(module, *machine, options.opt_level);
   ExpandProducts(module, target);
+  WidenHalves(module, target);
   WidenLiveValues(module);
 
   KernelObject result;

@@ -3,11 +3,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 #include <sstream>
 
+#include "runtime/small_float.h"
 #include "runtime/thread_pool.h"
 #include "tests/compiler/codegen/jit.h"
 
@@ -72,6 +75,59 @@ TEST_CASE("sums of an odd number of lanes stay whole registers from iteration to
       float expected = 0;
       for (int row : {0, 2, 3, 4}) expected += input[static_cast<size_t>(row * lanes + i)];
       REQUIRE(output[static_cast<size_t>(i)] == expected);
+    }
+  }
+}
+
+TEST_CASE("what is rounded to float16 between two steps is computed in whole vectors, and rounded once a step") {
+  const DataType f16 = DataType::Float(16);
+  const auto wide = [](const PrimExpr& x) { return ir::Cast(kF32.with_lanes(x->dtype.lanes), x); };
+  const auto rounded = [&](const PrimExpr& x) { return ir::Cast(f16.with_lanes(x->dtype.lanes), x); };
+  const auto at_least = [](const PrimExpr& x, double least) {
+    PrimExpr bound = ir::MakeConst(kF32, least);
+    if (x->dtype.lanes > 1) bound = ir::Make<ir::BroadcastNode>(bound, x->dtype.lanes);
+    return ir::Max(x, bound);
+  };
+  constexpr const char* kSteps[] = {" fcmp ", " fadd ", " fmul ", " fdiv ", "@llvm.floor"};
+  constexpr int64_t kCount = 67;
+  Tensor<uint16_t> x(kCount), y(kCount), got(kCount);
+  std::vector<uint16_t> want(kCount);
+  for (size_t i = 0; i < x.size(); ++i) {  // numbers of either sign, infinities and NaN among them
+    x[i] = static_cast<uint16_t>(EncodeFloat(f16, i % 16 == 9 ? 1e9 : (static_cast<double>(i) - 30) * 0.37));
+    y[i] = static_cast<uint16_t>(EncodeFloat(f16, i % 16 == 4 ? std::nan("") : 3.3 / (static_cast<double>(i) + 1)));
+    const auto step = [&](double value) { return DecodeFloat(f16, EncodeFloat(f16, value)); };
+    const double sum = step(DecodeFloat(f16, x[i]) + DecodeFloat(f16, y[i]));
+    const double product = step((sum < -2 ? -2 : sum) * DecodeFloat(f16, y[i]));
+    want[i] = static_cast<uint16_t>(EncodeFloat(f16, std::floor(product) / 3));
+  }
+  for (const char* name : {"x86-64-v3", "x86-64-v4"}) {
+    for (const int lanes : {1, 3, 8, 16, 32}) {
+      CAPTURE(name);
+      CAPTURE(lanes);
+      CodegenOptions options;
+      options.emit_llvm = true;
+      const Target target = TargetNamed(name);
+      const ir::PrimFunc function = Elementwise({f16, f16}, f16, kCount, lanes, [&](const auto& v) {
+        const PrimExpr sum = rounded(wide(v[0]) + wide(v[1]));
+        const PrimExpr product = rounded(wide(rounded(at_least(wide(sum), -2))) * wide(v[1]));
+        const PrimExpr floor = rounded(ir::CallIntrinsic(ir::Intrinsic::kFloor, {wide(product)}));
+        PrimExpr three = ir::MakeConst(kF32, 3);
+        if (v[0]->dtype.lanes > 1) three = ir::Make<ir::BroadcastNode>(three, v[0]->dtype.lanes);
+        return rounded(wide(floor) / three);
+      });
+      if (!HostRuns(target)) continue;
+      Kernel kernel(function, target, options);
+      std::istringstream lines(kernel.compiled.llvm);
+      for (std::string line; std::getline(lines, line);) {
+        if (!line.starts_with("  ") || line.find("half") == std::string::npos) continue;
+        const auto computes = [&](const char* step) { return line.find(step) != std::string::npos; };
+        CHECK_MESSAGE(std::ranges::none_of(kSteps, computes), line);
+      }
+      CHECK(kernel.Run({x.data(), y.data(), got.data()}) == 0);
+      for (size_t i = 0; i < x.size(); ++i) {
+        const double a = DecodeFloat(f16, got[i]), b = DecodeFloat(f16, want[i]);
+        REQUIRE_MESSAGE((a == b || (std::isnan(a) && std::isnan(b))), i);
+      }
     }
   }
 }
