@@ -84,11 +84,12 @@ bool IsFloat32(const ir::Call& call) {
          *ir::As<ir::TensorTypeNode>(call->type)->dtype == f32;
 }
 
-// Floats of 16 bits are summed in float32.
+// Floats of 16 bits are summed and compared in float32.
 bool IsFloatOf32Or16(const ir::Call& call) {
   const std::optional<DataType> dtype = TypeOf(call->args[0]).dtype;
   if (dtype != DataType::Float(16) && dtype != DataType::Bfloat16()) return IsFloat32(call);
-  return TypeOf(call->args[1]).dtype == dtype && ir::As<ir::TensorTypeNode>(call->type)->dtype == dtype;
+  return std::ranges::all_of(InputTensors(call), [&](const ir::Expr& x) { return TypeOf(x).dtype == dtype; }) &&
+         ir::As<ir::TensorTypeNode>(call->type)->dtype == dtype;
 }
 
 // Height and width may be symbolic; the kernel's dims are constants.
@@ -123,7 +124,7 @@ bool IsDepthwise(const ir::Call& call, const Target&) {
          call->attrs.GetInt("groups") == KernelDim(call, 0) * kBlock;
 }
 bool IsPool(const ir::Call& call, const Target&) {
-  return HasLayouts(call, {kBlockedData, kBlockedData}) && HasConstantKernel(call) && IsFloat32(call);
+  return HasLayouts(call, {kBlockedData, kBlockedData}) && HasConstantKernel(call) && IsFloatOf32Or16(call);
 }
 
 WindowExtents BlockedExtents(const ir::Call& call, double taps) {

@@ -89,6 +89,7 @@ te::Tensor PadWindowsByTaps(const te::Tensor& data, const std::vector<int64_t>& 
       "pad_temp");
 }
 
+// In float32 of narrower floats, which has all of their numbers.
 te::Tensor Pool(Reducer reducer, const te::Tensor& data, const std::vector<int64_t>& pool_size,
                 const BlockedWindow& window, Shape shape, std::string name) {
   const te::Tensor padded = PadWindows(data, pool_size, window, shape, Identity(reducer, data.dtype()));
@@ -99,7 +100,7 @@ te::Tensor Pool(Reducer reducer, const te::Tensor& data, const std::vector<int64
       [&](const te::Indices& i) {
         const PrimExpr element =
             padded(i[0], i[1], Position(i[2], ry->var, window, 0), Position(i[3], rx->var, window, 1), i[4]);
-        return ReduceOver(reducer, element, {ry, rx});
+        return ReduceOver(reducer, data.dtype().is_floating() ? Wide(element) : element, {ry, rx});
       },
       std::move(name), kAxisNames);
 }
@@ -209,7 +210,7 @@ te::Tensor BlockedConv2d(const te::Tensor& data, const te::Tensor& weight, const
 
 te::Tensor BlockedMaxPool2d(const te::Tensor& data, const std::vector<int64_t>& pool_size, const BlockedWindow& window,
                             Shape shape) {
-  return Pool(Reducer::kMax, data, pool_size, window, std::move(shape), "pool_max");
+  return CastTo(Pool(Reducer::kMax, data, pool_size, window, std::move(shape), "pool_max"), data.dtype());
 }
 
 te::Tensor BlockedAvgPool2d(const te::Tensor& data, const std::vector<int64_t>& pool_size, const BlockedWindow& window,
@@ -223,7 +224,7 @@ te::Tensor BlockedAvgPool2d(const te::Tensor& data, const std::vector<int64_t>& 
           count =
               count * CountTaps(i[2 + axis], pool_size[axis], window, axis, data.shape()[2 + axis], count_include_pad);
         }
-        return sum(i) / ir::Cast(data.dtype(), ir::Max(count, ir::Int64(1)));
+        return ir::Cast(data.dtype(), sum(i) / ir::Cast(sum.dtype(), ir::Max(count, ir::Int64(1))));
       },
       "pool_avg", kAxisNames);
 }

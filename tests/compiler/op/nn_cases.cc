@@ -348,6 +348,12 @@ void BlockedCases(CaseBuilder& b) {
              {"count_include_pad", ceil},
              {"layout", "NCHW16c"}});
     }
+    for (const DataType narrow : {DataType::Float(16), DataType::Bfloat16()}) {
+      b.Add(op, "blocked_" + narrow.ToString(), {Data(narrow, {1, 2, 7, 9, 16})},
+            {{"pool_size", 3}, {"strides", 2}, {"padding", 1}, {"layout", "NCHW16c"}});
+      b.Add(op, "blocked_rows_" + narrow.ToString(), {Data(narrow, {2, 1, 5, 17, 16})},
+            {{"pool_size", Ints({2, 3})}, {"strides", Ints({2, 1})}, {"layout", "NCHW16c"}});
+    }
   }
 }
 
