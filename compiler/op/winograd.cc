@@ -12,10 +12,15 @@ constexpr int64_t kTile = topi::kWinogradTile, kPlaces = topi::kWinogradPlaces;
 
 Result<Dims> KnownDims(const ir::Call& call, size_t rank) {
   INGOT_ASSIGN_OR_RETURN(const ir::TensorType data, TensorArg(call, 0));
-  if (!data->dims || data->dims->size() != rank || (data->dtype && data->dtype != DataType::Float(32))) {
-    return OpError(call, "expected float32 of rank " + std::to_string(rank) + " and known dims, got " + Describe(data));
+  if (!data->dims || data->dims->size() != rank || (data->dtype && !data->dtype->is_floating())) {
+    return OpError(call, "expected floats of rank " + std::to_string(rank) + " and known dims, got " + Describe(data));
   }
   return *data->dims;
+}
+Result<std::optional<DataType>> ResultDataType(const ir::Call& call) {
+  if (const std::optional<DataType> out_dtype = DataTypeAttr(call, "out_dtype")) return out_dtype;
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorType data, TensorArg(call, 0));
+  return data->dtype;
 }
 
 // Both transformations: a result is the sum over the places (y, x) of a tile of weight(result, y, x) times the element
@@ -31,7 +36,7 @@ Result<std::vector<ReferenceTensor>> ReferenceTransform(
     }
     return true;
   };
-  ReferenceTensor out = NewReference(data.dtype, dims);
+  ReferenceTensor out = NewReference(DataTypeAttr(call, "out_dtype").value_or(data.dtype), dims);
   ForEachIndex(dims, [&](const Index& at, int64_t flat) {
     double sum = 0;
     for (int64_t y = 0; y < kPlaces; ++y) {
@@ -58,8 +63,9 @@ Result<ir::Type> InferInput(const ir::Call& call) {
     }
     out[4 + i] = SimplifyDim(topi::WinogradTiles(results));
   }
+  INGOT_ASSIGN_OR_RETURN(const std::optional<DataType> dtype, ResultDataType(call));
   INGOT_ASSIGN_OR_RETURN(const ir::TensorType data, TensorArg(call, 0));
-  return TensorOf(std::move(out), data->dtype, data);
+  return TensorOf(std::move(out), dtype, data);
 }
 
 Result<std::vector<ReferenceTensor>> ReferenceInput(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
@@ -75,7 +81,7 @@ Result<std::vector<ReferenceTensor>> ReferenceInput(const ir::Call& call, std::s
 }
 
 te::Tensor DefineInput(const TeArgs& args) {
-  return topi::WinogradInput(args.input(0), args.call()->attrs.GetInts("padding"), args.out_dims());
+  return topi::WinogradInput(args.input(0), args.call()->attrs.GetInts("padding"), args.out_dims(), args.out_dtype());
 }
 Result<ir::Type> InferOutput(const ir::Call& call) {
   INGOT_ASSIGN_OR_RETURN(const Dims in, KnownDims(call, 7));
@@ -89,8 +95,9 @@ Result<ir::Type> InferOutput(const ir::Call& call) {
       return OpError(call, "expected a size that the tiles cover, got " + Describe(call->args[0]->type));
     }
   }
+  INGOT_ASSIGN_OR_RETURN(const std::optional<DataType> dtype, ResultDataType(call));
   INGOT_ASSIGN_OR_RETURN(const ir::TensorType data, TensorArg(call, 0));
-  return TensorOf({in[0], in[3], (*size)[0], (*size)[1], in[6]}, data->dtype, data);
+  return TensorOf({in[0], in[3], (*size)[0], (*size)[1], in[6]}, dtype, data);
 }
 
 Result<std::vector<ReferenceTensor>> ReferenceOutput(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
@@ -104,17 +111,21 @@ Result<std::vector<ReferenceTensor>> ReferenceOutput(const ir::Call& call, std::
       });
 }
 
-te::Tensor DefineOutput(const TeArgs& args) { return topi::WinogradOutput(args.input(0), args.out_dims()); }
+te::Tensor DefineOutput(const TeArgs& args) {
+  return topi::WinogradOutput(args.input(0), args.out_dims(), args.out_dtype());
+}
 
 }  // namespace
 
 std::vector<OpRow> WinogradOps() {
-  const CaseTraits cases{.rank0 = false, .non_finite = false, .dtypes = {DataType::Float(32)}};
+  const CaseTraits cases{
+      .rank0 = false, .non_finite = false, .dtypes = {DataType::Float(32), DataType::Float(16), DataType::Bfloat16()}};
+  const AttrSpec out_dtype = {"out_dtype", AttrType::kDataType};
   std::vector<OpRow> rows;
   rows.push_back({.name = "nn.winograd_input",
                   .summary = "overlapping tiles of an image in blocks of channels, as Winograd's products take them",
                   .arg_names = {"data"},
-                  .attrs = {{"padding", AttrType::kInts, ir::AttrValue::Ints({0, 0, 0, 0})}},
+                  .attrs = {{"padding", AttrType::kInts, ir::AttrValue::Ints({0, 0, 0, 0})}, out_dtype},
                   .fusion = FusionClass::kOpaque,
                   .infer = InferInput,
                   .reference = ReferenceInput,
@@ -125,6 +136,7 @@ std::vector<OpRow> WinogradOps() {
       {.name = "nn.winograd_output",
        .summary = "an image in blocks of channels from the tiles of Winograd's products",
        .arg_names = {"data", "size"},
+       .attrs = {out_dtype},
        .fusion = FusionClass::kOutFusible,
        .infer = InferOutput,
        .reference = ReferenceOutput,

@@ -348,8 +348,8 @@ std::optional<double> BlockedCalls::WinogradCost(const ir::Call& call, const Win
   // A call that names its result's dtype asks for sums of the products themselves: of integers they are exact.
   if (!call->attrs.Find("out_dtype")->is_none()) return std::nullopt;
   if (!IsPermitted(RewriteId::kWinograd, options_.rewrites)) return std::nullopt;
-  if (As<ir::TensorTypeNode>(call->type)->dtype != DataType::Float(32))
-    return std::nullopt;  // sums would be too narrow
+  const std::optional<DataType> dtype = As<ir::TensorTypeNode>(call->type)->dtype;
+  if (!dtype || !dtype->is_floating() || dtype->bits > 32) return std::nullopt;
   const Dims& weight = *TypedDimsOf(call->args[1]);
   const auto all_one = [&](const char* attr) {
     return std::ranges::all_of(call->attrs.GetInts(attr), [](int64_t x) { return x == 1; });

@@ -320,12 +320,21 @@ class LayoutConverter {
   }
 
   // ---- Winograd's convolution (op/topi/winograd.h)
+  // Between an image of narrower floats and its result everything is float32: both transformations have sums of terms
+  // that are larger than their differences, by which roundings to 16 bits would grow.
   Status ConvertWinograd(const ir::Binding& binding, const ir::Call& call) {
     constexpr int64_t kPlaces = op::topi::kWinogradPlaces, kAll = kPlaces * kPlaces;
-    INGOT_ASSIGN_OR_RETURN(const Expr weight, WinogradWeight(call->args[1]));
+    const DataType dtype = *As<ir::TensorTypeNode>(call->type)->dtype;
+    Expr kernels = call->args[1];
+    ir::Attrs input_attrs = {{"padding", *call->attrs.Find("padding")}}, output_attrs;
+    if (dtype != DataType::Float(32)) {
+      INGOT_ASSIGN_OR_RETURN(kernels, forms_.Emit("astype", {kernels}, {{"dtype", DataType::Float(32)}}));
+      input_attrs = input_attrs.With("out_dtype", DataType::Float(32));
+      output_attrs = {{"out_dtype", dtype}};
+    }
+    INGOT_ASSIGN_OR_RETURN(const Expr weight, WinogradWeight(kernels));
     INGOT_ASSIGN_OR_RETURN(const Expr data, forms_.Get(call->args[0], Form::kBlocked));
-    INGOT_ASSIGN_OR_RETURN(const Expr tiles, forms_.Emit("nn.winograd_input", {data},
-                                                         {{"padding", *call->attrs.Find("padding")}}, binding));
+    INGOT_ASSIGN_OR_RETURN(const Expr tiles, forms_.Emit("nn.winograd_input", {data}, input_attrs, binding));
     const Dims t = *TypedDimsOf(tiles);
     const ir::PrimExpr count = op::SimplifyDim(t[4] * t[5]);
     const Dims flat = {t[0], op::SimplifyDim(t[3] * kAll), ir::Int64(1), count, t[6]};
@@ -342,7 +351,8 @@ class LayoutConverter {
         const Expr result_tiles,
         forms_.Reshape(products, {t[0], ir::Int64(kPlaces), ir::Int64(kPlaces), blocks, t[4], t[5], t[6]}));
     const Expr size = ir::Make<ir::ShapeExprNode>(std::vector<ir::PrimExpr>{out[2], out[3]});
-    INGOT_ASSIGN_OR_RETURN(const Expr result, forms_.Emit("nn.winograd_output", {result_tiles, size}, {}, binding));
+    INGOT_ASSIGN_OR_RETURN(const Expr result,
+                           forms_.Emit("nn.winograd_output", {result_tiles, size}, output_attrs, binding));
     forms_.Define(binding.var, result, Form::kBlocked, 0.0);
     return Status();
   }

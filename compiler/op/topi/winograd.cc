@@ -41,36 +41,40 @@ PrimExpr WinogradTiles(const PrimExpr& extent) {
   return ir::FloorDiv(extent + (kWinogradTile - 1), ir::Int64(kWinogradTile));
 }
 
-te::Tensor WinogradInput(const te::Tensor& data, const std::vector<int64_t>& padding, Shape shape) {
+te::Tensor WinogradInput(const te::Tensor& data, const std::vector<int64_t>& padding, Shape shape, DataType dtype) {
   std::vector<int64_t> before(5, 0);
   Shape padded_shape = data.shape();
   for (size_t i = 0; i < 2; ++i) {
     before[2 + i] = padding[i];
     padded_shape[2 + i] = SimplifyDim(shape[4 + i] * kWinogradTile + (kWinogradPlaces - kWinogradTile));
   }
-  const DataType dtype = data.dtype();
-  const te::Tensor padded = Pad(data, before, std::move(padded_shape), ir::MakeConst(dtype, 0), "pad_temp");
+  const DataType wide = WideType(data.dtype());
+  const te::Tensor padded = Pad(data, before, std::move(padded_shape), ir::MakeConst(data.dtype(), 0), "pad_temp");
   return te::Compute(std::move(shape),
                      [&](const te::Indices& i) {
-                       return CombineByRow(kWinogradInput, i[2], dtype, [&](int64_t x) {
-                         return CombineByRow(kWinogradInput, i[1], dtype, [&](int64_t y) {
-                           return padded(i[0], i[3], i[4] * kWinogradTile + y, i[5] * kWinogradTile + x, i[6]);
+                       const PrimExpr value = CombineByRow(kWinogradInput, i[2], wide, [&](int64_t x) {
+                         return CombineByRow(kWinogradInput, i[1], wide, [&](int64_t y) {
+                           return Wide(padded(i[0], i[3], i[4] * kWinogradTile + y, i[5] * kWinogradTile + x, i[6]));
                          });
                        });
+                       return ir::Cast(dtype, value);
                      },
                      "winograd_input", {"nn", "ey", "ex", "oo", "ty", "tx", "vv"});
 }
 
-te::Tensor WinogradOutput(const te::Tensor& data, Shape shape) {
+te::Tensor WinogradOutput(const te::Tensor& data, Shape shape, DataType dtype) {
   const PrimExpr tile = ir::Int64(kWinogradTile);
+  const DataType wide = WideType(data.dtype());
   return te::Compute(std::move(shape),
                      [&](const te::Indices& i) {
-                       return CombineByRow(kWinogradOutput, ir::FloorMod(i[3], tile), data.dtype(), [&](int64_t x) {
-                         return CombineByRow(kWinogradOutput, ir::FloorMod(i[2], tile), data.dtype(), [&](int64_t y) {
-                           return data(i[0], ir::Int64(y), ir::Int64(x), i[1], ir::FloorDiv(i[2], tile),
-                                       ir::FloorDiv(i[3], tile), i[4]);
-                         });
-                       });
+                       const PrimExpr value =
+                           CombineByRow(kWinogradOutput, ir::FloorMod(i[3], tile), wide, [&](int64_t x) {
+                             return CombineByRow(kWinogradOutput, ir::FloorMod(i[2], tile), wide, [&](int64_t y) {
+                               return Wide(data(i[0], ir::Int64(y), ir::Int64(x), i[1], ir::FloorDiv(i[2], tile),
+                                                ir::FloorDiv(i[3], tile), i[4]));
+                             });
+                           });
+                       return ir::Cast(dtype, value);
                      },
                      "winograd_output", {"nn", "oo", "yy", "xx", "vv"});
 }

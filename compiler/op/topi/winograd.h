@@ -36,9 +36,10 @@ inline constexpr std::array<std::array<double, 6>, 4> kWinogradOutput = {
 
 // How many tiles cover an extent of the result.
 PrimExpr WinogradTiles(const PrimExpr& extent);
+// Both compute in float32 of narrower floats, and round to the dtype of their result.
 // data [n, blocks, h, w, block] -> [n, 6, 6, blocks, tiles of h, tiles of w, block]; padding is [top, left, ...].
-te::Tensor WinogradInput(const te::Tensor& data, const std::vector<int64_t>& padding, Shape shape);
+te::Tensor WinogradInput(const te::Tensor& data, const std::vector<int64_t>& padding, Shape shape, DataType dtype);
 // data [n, 6, 6, blocks, tiles of h, tiles of w, block] -> [n, blocks, h, w, block].
-te::Tensor WinogradOutput(const te::Tensor& data, Shape shape);
+te::Tensor WinogradOutput(const te::Tensor& data, Shape shape, DataType dtype);
 
 }  // namespace ingot::op::topi

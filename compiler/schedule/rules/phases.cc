@@ -74,7 +74,9 @@ std::vector<BlockName> ApplyPhases(Schedule& s, const BlockSite& site, const Tar
   const BlockRVs producers = s.GetProducers(block);
   const std::map<int, int64_t> phases = PhasesOf(site);
   const HandleList<InnerLoop> loops = InnerLoops(s, block, LoopRV{});
-  const int64_t lanes = target.vector_lanes(StoreOf(site).buffer->dtype.bits);
+  // Floats of 16 bits are computed in float32.
+  const DataType dtype = StoreOf(site).buffer->dtype;
+  const int64_t lanes = target.vector_lanes(dtype.is_floating() ? std::max<int>(dtype.bits, 32) : dtype.bits);
   std::vector<LoopRV> around, unrolled;
   for (size_t i = 0; i + 1 < loops.size(); ++i) {
     const auto found = phases.find(loops[i].iter);

@@ -364,6 +364,15 @@ void WinogradCases(CaseBuilder& b) {
   b.Add("nn.winograd_input", "empty", {Data(kF32, {0, 1, 8, 8, 16})}, {});
   b.Add("nn.winograd_output", "whole_tiles", {Data(kF32, {1, 6, 6, 2, 2, 3, 16})}, {}, Then({ShapeOf({8, 12})}));
   b.Add("nn.winograd_output", "rest", {Data(kF32, {4, 6, 6, 1, 2, 3, 16})}, {}, Then({ShapeOf({6, 11})}));
+  for (const DataType dtype : {DataType::Float(16), DataType::Bfloat16()}) {
+    const std::string name = dtype.ToString();
+    b.Add("nn.winograd_input", name, {Data(dtype, {1, 1, 7, 9, 16})}, {{"padding", Ints({0, 2, 1, 0})}});
+    b.Add("nn.winograd_input", name + "_to_float32", {Data(dtype, {1, 2, 6, 9, 16})},
+          {{"padding", Ints({1, 1, 1, 1})}, {"out_dtype", kF32}});
+    b.Add("nn.winograd_output", name, {Data(dtype, {1, 6, 6, 1, 2, 3, 16})}, {}, Then({ShapeOf({6, 11})}));
+    b.Add("nn.winograd_output", name + "_of_float32", {Data(kF32, {1, 6, 6, 2, 2, 3, 16})}, {{"out_dtype", dtype}},
+          Then({ShapeOf({7, 12})}));
+  }
   b.Add("nn.winograd_output", "empty", {Data(kF32, {0, 6, 6, 1, 1, 1, 16})}, {}, Then({ShapeOf({4, 4})}));
 }
 
@@ -577,8 +586,7 @@ void TreeCases(CaseBuilder& b) {
   const auto add = [&](const std::string& label, const ReferenceTensor& data, const ReferenceTensor& roots,
                        int64_t depth) {
     b.Add("tree_leaves", label,
-          {data, Of(kI32, {9}, {1, 0, 9, -3, 0, 0, 0, 1, 0}),
-           Of(data.dtype, {9}, {0.5, -1, 2, kNan, 0, kNan, 0, 0, 0}),
+          {data, Of(kI32, {9}, {1, 0, 9, -3, 0, 0, 0, 1, 0}), Of(data.dtype, {9}, {0.5, -1, 2, kNan, 0, kNan, 0, 0, 0}),
            // Of the leaves 4 to 8 the fourth has other children than itself, which no walk goes to.
            Of(kI32, {9, 3}, {1, 2, 4, 4, 5, 5, 3, 6, 9, 7, 8, -1, 4, 4, 4, 5, 5, 5, 6, 6, 6, 0, 1, 2, 8, 8, 8}), roots},
           {{"depth", depth}, {"inner", 4}});
