@@ -5,10 +5,11 @@ ONNX Runtime has no kernel for it. bfloat16 is evaluated in float32 and rounded,
 
 Every element carries an error bound. A node's bound comes from its operator's rounding class and from its inputs'
 bounds: it is evaluated again with inputs moved by their bounds (and by the units in the last place that the class
-stands for: sums and products are backward stable), all up, all down and at random. What moves, times a margin, plus
-what the class adds to a result, is the result's bound. Where a whole number, a truth value, a shape or the finiteness
-of an element moves, the node is *unstable*: it jumps at these inputs, and a graph leaves it out. So no comparison ever
-has to ignore a difference, and a value that no rounding touched has the bound 0: it must be met bit by bit."""
+stands for: sums and products are backward stable), all up, all down, to numbers of few digits and at random. What
+moves, times a margin, plus what the class adds to a result, is its bound. Where a whole number, a truth value, a shape
+or the finiteness of an element moves, the node is *unstable*: it jumps at these inputs, and a graph leaves it out. So
+no comparison ever has to ignore a difference, and a value that no rounding touched has the bound 0: it must be met bit
+by bit."""
 import numpy as np
 import onnx
 import onnxruntime
@@ -19,7 +20,7 @@ from tensors import (BFLOAT16, F32, SMALL, eps, exact_limit, is_float, is_whole,
                      smallest_normal)
 
 onnxruntime.set_default_logger_severity(4)
-NUM_MOVED = 7  # evaluations with moved inputs; two terms that cancel are moved apart in half of the random ones
+NUM_MOVED = 8  # evaluations with moved inputs; two terms that cancel are moved apart in half of the random ones
 MARGIN = 4.0
 
 # Rounding classes: (units by which inputs move, units of the result added, absolute units added to results that are
@@ -213,8 +214,11 @@ def moved(array, bound, units, rng, how):
     reach = np.where(np.isfinite(wide), bound + units * eps(array.dtype) * np.abs(wide), 0)
     if not np.any(reach):
         return array
-    sign = 1 if how == 0 else -1 if how == 1 else rng.choice([-1.0, 1.0], array.shape)
     with np.errstate(all="ignore"):
+        if how == 2:  # to numbers of few digits, which other ones are compared with
+            few = np.round(wide * 1024) / 1024
+            return np.where(np.abs(few - wide) <= reach, few, wide).astype(array.dtype)
+        sign = 1 if how == 0 else -1 if how == 1 else rng.choice([-1.0, 1.0], array.shape)
         return np.asarray(wide + sign * reach).astype(array.dtype)
 
 
