@@ -32,7 +32,7 @@ function @push export [past in 0..4 state #0](x: float32[1, 2]) -> () {
 
 struct Api : test::Session {
   const ingot_function* push = Find("push");
-  Api() : Session(kCache) {}
+  explicit Api(const std::string& more = "") : Session(kCache + more) {}
   std::string Push(float a, float b) {
     Array<float> x({a, b}, {1, 2});
     const ingot_dl_tensor* input = &x.tensor;
@@ -76,6 +76,36 @@ TEST_CASE("C API: states of one context go into another") {
   Array<float> shorter({1, 1}, {1, 2});
   CHECK(Take(ingot_context_set_state(api.context, "cache", &shorter.tensor)) ==
         "3: m: state \"cache\": expected float32[3, 2], got float32[1, 2]");
+}
+
+// A closure cannot leave the VM, so that the call fails behind its last instruction.
+TEST_CASE("C API: a call whose results cannot be handed out leaves a cache as it was") {
+  constexpr const char* kHeld = R"(function @nothing () -> () {
+  return []
+}
+function @late export [past in 0..4 state #0](x: float32[1, 2]) -> (f: fn() -> ()) {
+  register r2: fn() -> ()
+  call_function [], @push, [r1]
+  make_closure r2, @nothing, []
+  return [r2]
+}
+)";
+  Api api(kHeld);
+  const ingot_function* late = api.Find("late");
+  REQUIRE(api.Push(1, 2) == "ok");
+  Array<float> x({9, 9}, {1, 2});
+  ingot_value argument{INGOT_KIND_TENSOR, {}}, result{};
+  argument.as.tensor = &x.tensor;
+  const std::string said = "1: a result of kind closure cannot leave the VM";
+  CHECK(Take(ingot_invoke(api.context, late, &argument, 1, &result, 1)) == said);
+  CHECK(api.Cache() == std::vector<float>{1, 2});
+  ingot_task* task = nullptr;
+  REQUIRE(Take(ingot_invoke_async(api.context, late, &argument, 1, &task)) == "ok");
+  CHECK(Take(ingot_task_wait(task, &result, 1)) == said);
+  ingot_task_release(task);
+  CHECK(api.Cache() == std::vector<float>{1, 2});
+  REQUIRE(api.Push(3, 4) == "ok");
+  CHECK(api.Cache() == std::vector<float>{1, 2, 3, 4});
 }
 
 TEST_CASE("C API: mistakes with states") {

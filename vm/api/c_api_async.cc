@@ -176,7 +176,8 @@ ingot_status* ingot_task_wait(ingot_task* task, ingot_value* results, size_t num
   return GuardCall(task->context, task->function, [&]() -> Status {
     if (!task->status.ok()) return std::move(task->status);
     const std::vector<vm::Value> values = std::move(task->results);
-    return FromValues(values, task->context->context->executable().instance(), results, num_results);
+    vm::Context& invoked = *task->context->context;
+    return FromValues(values, invoked.executable().instance(), results, num_results, &invoked);
   });
 }
 

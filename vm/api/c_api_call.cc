@@ -371,7 +371,9 @@ Status CheckResultCount(const ingot_function* function, const ingot_value* resul
                                                function->outputs.size(), " results, room is for ", num_results});
 }
 
-Status FromValues(std::span<const vm::Value> values, const KeepAlive& keep, ingot_value* out, size_t room) {
+Status FromValues(std::span<const vm::Value> values, const KeepAlive& keep, ingot_value* out, size_t room,
+                  vm::Context* invoked) {
+  std::unique_ptr<vm::Context, void (*)(vm::Context*)> undo(invoked, [](vm::Context* c) { c->RestoreLengths(); });
   if (values.size() != room)
     return Status(StatusCode::kFailed, {"a call gave ", values.size(), " results, not ", room});
   OwnedValues converted(values.size());
@@ -381,6 +383,7 @@ Status FromValues(std::span<const vm::Value> values, const KeepAlive& keep, ingo
   }
   std::copy(converted.values.begin(), converted.values.end(), out);
   converted.values.clear();
+  static_cast<void>(undo.release());
   return Status();
 }
 
@@ -433,7 +436,8 @@ ingot_status* ingot_invoke(ingot_context* context, const ingot_function* functio
     INGOT_RETURN_IF_ERROR(CheckResultCount(function, results, num_results));
     INGOT_ASSIGN_OR_RETURN(const std::vector<vm::Value> values, ToValues(arguments, num_arguments));
     INGOT_ASSIGN_OR_RETURN(const std::vector<vm::Value> out, context->context->Invoke(*function->function, values));
-    return FromValues(out, context->context->executable().instance(), results, num_results);
+    vm::Context& invoked = *context->context;
+    return FromValues(out, invoked.executable().instance(), results, num_results, &invoked);
   });
 }
 

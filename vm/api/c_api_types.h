@@ -109,9 +109,10 @@ ingot_status* GuardCall(ingot_context* context, const ingot_function* function, 
 
 // Converts the arguments of a call; tensors are borrowed.
 Result<std::vector<vm::Value>> ToValues(const ingot_value* arguments, size_t num_arguments);
-// Converts results, all of them or none, and fails unless they fill the room. `keep` is kept alive by their tensors.
+// Converts results, all of them or none, and fails unless they fill the room. `invoked`: the context of the invocation
+// that gave them just now, which has failed without them.
 Status FromValues(std::span<const vm::Value> values, const std::shared_ptr<const void>& keep, ingot_value* out,
-                  size_t room);
+                  size_t room, vm::Context* invoked = nullptr);
 // Fails unless the number of results is the function's.
 Status CheckResultCount(const ingot_function* function, const ingot_value* results, size_t num_results);
 Status ViewTensors(const ingot_dl_tensor* const* tensors, size_t count, const char* what,

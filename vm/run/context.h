@@ -69,6 +69,11 @@ class Context {
   Status InvokeInto(const Function& function, std::span<const TensorView> inputs, std::span<const TensorView> outputs,
                     const std::atomic<bool>* cancelled = nullptr);
 
+  // After Invoke, by a caller that cannot use its results: the states of caches are as they were before.
+  void RestoreLengths() {
+    for (const auto& [length, before] : lengths_) *length = before;
+  }
+
   // True during an invocation; external functions see it so. Only one invocation can run at a time.
   bool is_running() const { return running_; }
   // Counts from the start of each invocation; 0: none. The running invocation keeps its deadline.
@@ -134,7 +139,7 @@ class Context {
   Devices devices_;
   Externals externals_;
   std::vector<Tensor> states_;
-  // The lengths of caches, with what they were when the running invocation began: one that fails leaves them so.
+  // The lengths of caches, with what they were when the last invocation began: one that fails leaves them so.
   std::vector<std::pair<int64_t*, int64_t>> lengths_;
   CallLimits limits_;
   bool running_ = false;

@@ -19,7 +19,7 @@ inline Status Context::Stop(Status status) {
   limits_.Stop();
   running_ = false;
   if (status.ok()) return Status();
-  for (const auto& [length, before] : lengths_) *length = before;
+  RestoreLengths();
   return InFile(std::move(status), *executable_);
 }
 
