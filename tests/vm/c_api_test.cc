@@ -331,6 +331,28 @@ TEST_CASE("C API: external functions") {
   CHECK(Take(status).ends_with("external function \"triple\": negative"));
 }
 
+TEST_CASE("C API: a call that fails before its invocation has no place, whatever failed before it") {
+  Api api;
+  Floats x(2), y(2);
+  const ingot_dl_tensor* inputs[] = {&x.tensor};
+  ingot_dl_tensor* outputs[] = {&y.tensor};
+  const ingot_function* function = api.Find("with_external");
+  const auto fails_without_place = [&] {
+    ingot_status* status = ingot_invoke_into(api.context, function, inputs, 1, nullptr, 1);
+    CHECK(std::string(ingot_status_function(status)).empty());
+    CHECK(std::string(ingot_status_location(status)).empty());
+    CHECK(Take(status) == "1: the argument \"output\" is NULL");
+  };
+  x.data[0] = -1;
+  CHECK(Take(ingot_invoke_into(api.context, function, inputs, 1, outputs, 1)) != "ok");
+  fails_without_place();
+  ingot_task* task = nullptr;
+  REQUIRE(Take(ingot_invoke_into_async(api.context, function, inputs, 1, outputs, 1, &task)) == "ok");
+  ingot_task_wait_for(task, -1);
+  ingot_task_release(task);
+  fails_without_place();
+}
+
 TEST_CASE("C API: an embedder's allocator serves every tensor, also after the instance is released") {
   struct Counts {
     int64_t live = 0, total = 0;

@@ -173,8 +173,8 @@ ingot_status* ingot_task_wait(ingot_task* task, ingot_value* results, size_t num
   });
   if (refused != nullptr) return refused;
   Join(*task);
+  if (!task->status.ok()) return ToStatus(std::move(task->status), &task->context->context->failure_place());
   return GuardCall(task->context, task->function, [&]() -> Status {
-    if (!task->status.ok()) return std::move(task->status);
     const std::vector<vm::Value> values = std::move(task->results);
     vm::Context& invoked = *task->context->context;
     return FromValues(values, invoked.executable().instance(), results, num_results, &invoked);

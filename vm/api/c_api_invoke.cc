@@ -38,7 +38,9 @@ Status CheckCall(const ingot_context* context, const ingot_function* function) {
   const auto address = reinterpret_cast<uintptr_t>(function->function);
   const auto begin = reinterpret_cast<uintptr_t>(functions.data());
   const auto end = reinterpret_cast<uintptr_t>(functions.data() + functions.size());
-  return address >= begin && address < end ? Status() : ForeignFunction();
+  if (address < begin || address >= end) return ForeignFunction();
+  context->context->ForgetFailurePlace();
+  return Status();
 }
 
 Status ViewTensors(const ingot_dl_tensor* const* tensors, size_t count, const char* what,

@@ -90,7 +90,8 @@ inline Status NullArgument(const char* name) {
 // Fails unless there is a context and no invocation uses it: neither an asynchronous one, nor one whose external
 // function makes this call.
 Status CheckIdle(const ingot_context* context);
-// The same, and fails unless the function belongs to the context's executable.
+// The same, and fails unless the function belongs to the context's executable. Begins a call: an earlier one's place of
+// failure is forgotten.
 Status CheckCall(const ingot_context* context, const ingot_function* function);
 
 // Guard for calls: a failure carries the place where it happened.

@@ -88,6 +88,11 @@ class Context {
   // an infinity out of finite ones; and at their start when a parameter holds a NaN.
   void set_check_finite(bool on);
   const FailurePlace& failure_place() const { return failure_place_; }
+  // What fails until the next invocation has no place.
+  void ForgetFailurePlace() {
+    failure_place_.function.clear();
+    failure_place_.operation.clear();
+  }
 
   // States (vm/run/context_states.cc). None of these may be called while the context runs.
   // Resets to the initial value; a cache that is filled step by step becomes empty when its length is reset.

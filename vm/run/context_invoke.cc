@@ -7,8 +7,7 @@ namespace ingot::vm {
 
 inline Status Context::Start(const std::atomic<bool>* cancelled) {
   if (running_) return RunsAlready();
-  failure_place_.function.clear();
-  failure_place_.operation.clear();
+  ForgetFailurePlace();
   INGOT_RETURN_IF_ERROR(limits_.Start(cancelled));
   for (auto& [length, before] : lengths_) before = *length;
   running_ = true;
