@@ -4,7 +4,7 @@ equal), the stateful way, contexts in threads, and what failures raise.
 usage: python_module.py BIN_DIR [TEST ...]    exits 77 (skipped) without numpy; parts that need torch print
 SKIP without. The module is apps/python, or the installed one when INGOT_WHEEL is set."""
 
-import gc, os, pathlib, shutil, sys, tempfile, threading, unittest
+import copy, gc, os, pathlib, shutil, sys, tempfile, threading, unittest
 
 from tools import Tools
 
@@ -75,6 +75,17 @@ class PythonModule(unittest.TestCase):
         self.assertEqual(np.asarray(y).shape, (1, 10))
         with self.assertRaises(BufferError):
             y.__dlpack__(copy=True)
+
+    def test_copies_of_results_share_them(self):
+        y = self.m(self.image[:3])
+        other = copy.copy(y)
+        kept = np.asarray(y).copy()
+        del y
+        gc.collect()
+        np.testing.assert_array_equal(np.asarray(other), kept)
+        for each in other, self.m:
+            with self.assertRaises(TypeError):
+                copy.deepcopy(each)
 
     def test_memory_is_given_back(self):
         m = self.m.new_context()

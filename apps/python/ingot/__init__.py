@@ -17,22 +17,11 @@ import json
 import operator
 
 from . import _capi
-from ._capi import BadInput, DeadlineExceeded, IngotError, NotFound, OutOfMemory, lib
+from ._capi import BadInput, DeadlineExceeded, Handle, IngotError, NotFound, OutOfMemory, lib
 from ._dlpack import Borrowed, Tensor
 
 __all__ = ["load", "Module", "Tensor", "IngotError", "BadInput", "NotFound", "OutOfMemory", "DeadlineExceeded"]
 __version__ = lib.ingot_version().decode()
-
-
-class _Handle:
-    """Owns an object of the C API."""
-
-    def __init__(self, release):
-        self.value = c.c_void_p()
-        self._release = release
-
-    def __del__(self):
-        self._release(self.value)
 
 
 def load(path_or_bytes, *, threads=0, trust=True, max_memory=0, deadline=0, log=None, device=None, copy=False):
@@ -41,13 +30,13 @@ def load(path_or_bytes, *, threads=0, trust=True, max_memory=0, deadline=0, log=
     None: what the file is for. On a GPU, arguments and results are on the GPU; with copy=True arguments may be anywhere,
     and results are on the host."""
     chosen = _device(device)
-    instance = _Handle(lib.ingot_instance_release)
+    instance = Handle(lib.ingot_instance_release)
     options = _capi.InstanceOptions(c.sizeof(_capi.InstanceOptions), threads)
     if log is not None:
         options.log = _capi.LogFunction(lambda _user, message: log(message.decode()))
     instance.keep = options
     lib.ingot_instance_create(c.byref(options), c.byref(instance.value))
-    executable = _Handle(lib.ingot_executable_release)
+    executable = Handle(lib.ingot_executable_release)
     opening = _capi.OpenOptions(c.sizeof(_capi.OpenOptions), 1 if trust else 0)
     if isinstance(path_or_bytes, (bytes, bytearray, memoryview)):
         view = memoryview(path_or_bytes).cast("B")
@@ -107,7 +96,7 @@ class Module:
     def __init__(self, executable, max_memory=0, deadline=0, device=_capi.Device(), copy=False):
         self._executable, self._max_memory, self._deadline = executable, max_memory, deadline
         self._device, self._copy = device, copy
-        self._context = _Handle(lib.ingot_context_release)
+        self._context = Handle(lib.ingot_context_release)
         options = _capi.ContextOptions(
             c.sizeof(_capi.ContextOptions),
             device,

@@ -178,6 +178,20 @@ FUNCTIONS = {
 }
 
 
+class Handle:
+    """Owns an object of the C API, which is released once: what is copied with a Handle in it shares the Handle."""
+
+    def __init__(self, release):
+        self.value = c.c_void_p()
+        self._release = release
+
+    def __del__(self):
+        self._release(self.value)
+
+    def __reduce__(self):
+        raise TypeError("objects of the C API cannot be copied")
+
+
 def _open():
     given = os.environ.get("INGOT_LIBRARY")
     if given:

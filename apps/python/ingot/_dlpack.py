@@ -4,7 +4,7 @@ borrowed for the call; a result is a Tensor, which exports as often as asked."""
 import ctypes as c
 
 from . import _capi
-from ._capi import lib
+from ._capi import Handle, lib
 
 _api = c.pythonapi
 _api.PyCapsule_New.restype = c.py_object
@@ -165,15 +165,9 @@ class Tensor:
     has to have ended."""
 
     def __init__(self, managed):
-        handle = c.c_void_p()
-        self._handle = None
-        lib.ingot_tensor_from_dlpack(managed, c.byref(handle))
-        self._handle = handle
-        self._view = lib.ingot_tensor_view(handle).contents
-
-    def __del__(self):
-        if self._handle:
-            lib.ingot_tensor_release(self._handle)
+        self._handle = Handle(lib.ingot_tensor_release)
+        lib.ingot_tensor_from_dlpack(managed, c.byref(self._handle.value))
+        self._view = lib.ingot_tensor_view(self._handle.value).contents
 
     @property
     def shape(self):
@@ -232,9 +226,9 @@ class Tensor:
             raise BufferError("only the tensor's own memory can be exported")
         managed = c.c_void_p()
         if max_version is not None and max_version[0] >= 1:
-            lib.ingot_tensor_to_dlpack(self._handle, c.byref(managed))
+            lib.ingot_tensor_to_dlpack(self._handle.value, c.byref(managed))
             return capsule_of(managed, VERSIONED)
-        lib.ingot_tensor_to_legacy_dlpack(self._handle, c.byref(managed))
+        lib.ingot_tensor_to_legacy_dlpack(self._handle.value, c.byref(managed))
         return capsule_of(managed, LEGACY)
 
     def __repr__(self):

@@ -20,7 +20,8 @@ import os
 import signal
 import threading
 
-from . import _capi, _Handle
+from . import _capi
+from ._capi import Handle
 
 __all__ = ["compile", "tasks", "tune", "Compiled", "Task", "Tuning", "Ratio"]
 
@@ -154,7 +155,7 @@ class Compiled:
 def compile(model, **options):
     """Compiles model.onnx, or a module as TVMScript. options: target, opt_level, threads (0: all processors), dims,
     input_shapes, tuning_db, cache, log, progress."""
-    compiled = _Handle(lib.ingot_compiled_release)
+    compiled = Handle(lib.ingot_compiled_release)
     with _Options(**options) as given:
         lib.ingot_compile(os.fsencode(model), c.byref(given.value), c.byref(compiled.value))
     return Compiled(compiled)
@@ -199,7 +200,7 @@ def tune(
 
 
 def _run(model, tune_options, options):
-    tuning = _Handle(lib.ingot_tuning_release)
+    tuning = Handle(lib.ingot_tuning_release)
     with _Options(**options) as given:
         if tune_options is not None:
             tune_options.should_stop = StopFunction(lambda _user: given.failure is not None)
