@@ -25,11 +25,18 @@ if not os.environ.get("INGOT_WHEEL"):
     os.environ.setdefault("INGOT_LIBRARY", str(BIN.parent / "vm/libingot.so"))
 import ingot
 
-SCALARS = """ingot 1
+PARTS = """ingot 1
 function @scalars export (x: float32[2], i: int, f: float, b: bool) -> (y: float32[2], i: int, f: float, b: bool) {
   register r4: float32[2]
   copy r4, r0
   return [r4, r1, r2, r3]
+}
+function @kinds export () -> (d: dtype, y: float32[262144]) {
+  register r0: dtype
+  register r1: float32[262144]
+  const_dtype r0, float32
+  alloc r1, [262144]
+  return [r0, r1]
 }
 """
 
@@ -41,8 +48,8 @@ class PythonModule(unittest.TestCase):
         cls.path = cls.dir / "digits.ingot"
         tool = Tools(BIN, check=True)
         tool("vm-compile", ROOT / "tests/data/digits.onnx", "-o", cls.path)
-        (cls.dir / "scalars.txt").write_text(SCALARS)
-        tool("vm-inspect", "--assemble", cls.dir / "scalars.txt", "-o", cls.dir / "scalars.ingot")
+        (cls.dir / "parts.txt").write_text(PARTS)
+        tool("vm-inspect", "--assemble", cls.dir / "parts.txt", "-o", cls.dir / "parts.ingot")
         cls.test = np.load(ROOT / "tests/data/digits_test.npz")
         cls.image, cls.expected = cls.test["image"], cls.test["probabilities"]
         cls.m = ingot.load(cls.path)
@@ -96,6 +103,15 @@ class PythonModule(unittest.TestCase):
             np.from_dlpack(m(self.image))
         self.assertEqual(m.memory_peak, peak)
 
+    def test_memory_is_given_back_where_a_result_has_no_form(self):
+        m = ingot.load(self.dir / "parts.ingot")
+        peaks = set()
+        for _ in range(3):
+            with self.assertRaises(TypeError):
+                m.call("kinds")
+            peaks.add(m.memory_peak)
+        self.assertEqual(len(peaks), 1)
+
     def test_torch_in_and_out(self):
         if torch is None:
             print("SKIP: no torch")
@@ -124,9 +140,9 @@ class PythonModule(unittest.TestCase):
         np.testing.assert_allclose(np.asarray(self.m.get_output(0)), self.expected[:2], atol=1e-5)
 
     def test_scalars_and_several_results(self):
-        y, i, f, b = ingot.load(self.dir / "scalars.ingot").call("scalars", np.float32([1, 2]), 3, f=0.5, b=True)
+        y, i, f, b = ingot.load(self.dir / "parts.ingot").call("scalars", np.float32([1, 2]), 3, f=0.5, b=True)
         self.assertEqual((np.asarray(y).tolist(), i, f, b), ([1, 2], 3, 0.5, True))
-        m = ingot.load(self.dir / "scalars.ingot")
+        m = ingot.load(self.dir / "parts.ingot")
         numbers = m.call("scalars", np.float32([1, 2]), np.int64(4), np.float32(0.5), np.bool_(False))[1:]
         self.assertEqual(numbers, (4, 0.5, False))
         for i, f, b in ((2.5, 0.5, True), (2, "x", True), (2, 0.5, 1)):

@@ -168,7 +168,11 @@ class Module:
             keep.append(_fill(argument, value, lib.ingot_type_kind(declared)))
         results = (_capi.Value * len(f.outputs))()
         lib.ingot_invoke(self._context.value, f._pointer, arguments, len(values), results, len(f.outputs))
-        taken = [_take(result) for result in results]
+        try:
+            taken = [_take(result) for result in results]
+        finally:
+            for result in results:  # what was not taken
+                lib.ingot_value_clear(c.byref(result))
         for i, name in enumerate(f.outputs):
             if self._is_text(function, name):
                 taken[i] = places.strings_at(taken[i])
