@@ -134,6 +134,18 @@ class PythonModule(unittest.TestCase):
         fortran.flags.writeable = False
         np.testing.assert_allclose(np.asarray(self.m(fortran)), self.expected[:7], atol=1e-5)
 
+    def test_arrays_whose_interface_has_no_address(self):
+        m = ingot.load(self.dir / "parts.ingot")
+
+        class Picture:  # as PIL's: the elements are bytes, made for the occasion
+            def __init__(self, data):
+                self.__array_interface__ = {"shape": (2,), "typestr": "<f4", "version": 3, **data}
+
+        elements = np.float32([1, 2])
+        for data in {"data": elements.tobytes()}, {"data": memoryview(elements).cast("B"), "offset": 0}:
+            y = m.call("scalars", Picture(data), 3, 0.5, True)[0]
+            self.assertEqual(np.asarray(y).tolist(), [1, 2])
+
     def test_the_stateful_way(self):
         self.m.set_input("image", self.image[:2])
         self.m.run()

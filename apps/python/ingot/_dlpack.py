@@ -78,7 +78,9 @@ class Borrowed:
         if table is not None and self._from_table(value, table):
             return
         interface = getattr(value, "__array_interface__", None)
-        if interface is not None and _dtype(interface["typestr"]) is not None:
+        # Where the elements are in a buffer of their own, as a picture's bytes, NumPy knows how to read it.
+        has_address = interface is not None and isinstance(interface.get("data"), tuple)
+        if has_address and _dtype(interface["typestr"]) is not None:
             self._from_array(value, interface)
         elif hasattr(value, "__dlpack__"):
             self._from_dlpack(value)
