@@ -31,6 +31,12 @@ function @scalars export (x: float32[2], i: int, f: float, b: bool) -> (y: float
   copy r4, r0
   return [r4, r1, r2, r3]
 }
+function @fill export (x: borrowed_mut int64[4]) -> () {
+  register r1: int
+  const_int r1, 7
+  call_builtin [], store_int, [r0, r1]
+  return []
+}
 function @kinds export () -> (d: dtype, y: float32[262144]) {
   register r0: dtype
   register r1: float32[262144]
@@ -133,6 +139,25 @@ class PythonModule(unittest.TestCase):
         fortran = np.asfortranarray(self.image[:7])
         fortran.flags.writeable = False
         np.testing.assert_allclose(np.asarray(self.m(fortran)), self.expected[:7], atol=1e-5)
+
+    def test_inputs_that_are_written(self):
+        m = ingot.load(self.dir / "parts.ingot")
+        written = np.zeros(8, np.int64)
+        self.assertEqual(m.call("fill", written[::2]), ())
+        self.assertEqual(written.tolist(), [7, 0] * 4)
+        frozen = np.zeros(4, np.int64)
+        frozen.flags.writeable = False
+
+        class Exported:  # by DLPack alone
+            def __init__(self, array):
+                self.__dlpack__, self.__dlpack_device__ = array.__dlpack__, array.__dlpack_device__
+
+        m.call("fill", Exported(written[:4]))
+        self.assertEqual(written.tolist(), [7] * 4 + [7, 0] * 2)
+        for refused in frozen, Exported(frozen), written[6::-2], [0, 0, 0, 0]:
+            with self.assertRaisesRegex(TypeError, "written"):
+                m.call("fill", refused)
+        self.assertEqual(frozen.tolist(), [0] * 4)
 
     def test_arrays_whose_interface_has_no_address(self):
         m = ingot.load(self.dir / "parts.ingot")

@@ -81,6 +81,7 @@ class Function:
         self._types = [
             lib.ingot_function_input_type(pointer, i) for i in range(lib.ingot_function_input_count(pointer))
         ]
+        self._written = [lib.ingot_function_input_is_written(pointer, i) for i in range(len(self._types))]
         names = [_text(lib.ingot_function_input_name(pointer, i)) for i in range(len(self._types))]
         self.inputs = dict(zip(names, (_text(lib.ingot_type_text(t)) for t in self._types)))
         self._input_names = names
@@ -164,8 +165,8 @@ class Module:
                 values[i] = places.of(texts)
         keep = []
         arguments = (_capi.Value * len(values))()
-        for argument, value, declared in zip(arguments, values, f._types):
-            keep.append(_fill(argument, value, lib.ingot_type_kind(declared)))
+        for argument, value, declared, is_written in zip(arguments, values, f._types, f._written):
+            keep.append(_fill(argument, value, lib.ingot_type_kind(declared), is_written))
         results = (_capi.Value * len(f.outputs))()
         lib.ingot_invoke(self._context.value, f._pointer, arguments, len(values), results, len(f.outputs))
         try:
@@ -270,11 +271,11 @@ class _Places:
         return texts
 
 
-def _fill(argument, value, kind):
+def _fill(argument, value, kind, is_written=False):
     """Fills an argument; returns what must live as long as the call."""
     argument.kind = kind
     if kind == _capi.KIND_TENSOR:
-        borrowed = Borrowed(value)
+        borrowed = Borrowed(value, is_written)
         argument.as_.tensor = c.pointer(borrowed.tensor)
         return borrowed
     if kind == _capi.KIND_INT:

@@ -154,6 +154,7 @@ FUNCTIONS = {
     "ingot_function_input_count": (c.c_size_t, [P]),
     "ingot_function_input_name": (c.c_char_p, [P, c.c_size_t]),
     "ingot_function_input_type": (P, [P, c.c_size_t]),
+    "ingot_function_input_is_written": (c.c_int32, [P, c.c_size_t]),
     "ingot_function_output_count": (c.c_size_t, [P]),
     "ingot_function_output_name": (c.c_char_p, [P, c.c_size_t]),
     "ingot_type_kind": (c.c_int, [P]),

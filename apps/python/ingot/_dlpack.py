@@ -68,14 +68,16 @@ def capsule_of(managed, name):
 
 
 class Borrowed:
-    """An argument as a DLTensor, with what keeps it alive."""
+    """An argument as a DLTensor, with what keeps it alive. Where the function writes it, it is the value's own memory."""
 
-    def __init__(self, value):
+    def __init__(self, value, is_written=False):
+        self.is_written = is_written
         kind = type(value)
         if kind not in _tables:
             _tables[kind] = _exchange_table(kind)
         table = _tables[kind]
-        if table is not None and self._from_table(value, table):
+        # The table does not say what is read-only.
+        if table is not None and not is_written and self._from_table(value, table):
             return
         interface = getattr(value, "__array_interface__", None)
         # Where the elements are in a buffer of their own, as a picture's bytes, NumPy knows how to read it.
@@ -87,8 +89,13 @@ class Borrowed:
         else:
             import numpy
 
+            self._check_written("no array")
             array = numpy.asarray(value)
             self._from_array(array, array.__array_interface__)
+
+    def _check_written(self, got):
+        if self.is_written:
+            raise TypeError(f"the function writes this argument, and {got} cannot be written")
 
     def _from_table(self, value, table):
         """Ten times as fast as __dlpack__, which is left what has to wait for another stream, what is refused, and says
@@ -111,6 +118,8 @@ class Borrowed:
 
     def _from_array(self, array, interface):
         dtype = _dtype(interface["typestr"])
+        if interface["data"][1]:
+            self._check_written("a read-only array")
         if dtype is None:
             raise TypeError(f"elements of type {interface['typestr']} cannot be passed")
         code, bits = dtype
@@ -120,6 +129,7 @@ class Borrowed:
         if strides is not None and any(s < 0 or s % size for s in strides):  # which DLPack cannot say
             import numpy
 
+            self._check_written("an array of such strides")
             array = numpy.ascontiguousarray(array)
             interface, strides = array.__array_interface__, None
         if strides is not None:
@@ -145,6 +155,8 @@ class Borrowed:
             capsule = value.__dlpack__(**stream)
         name = VERSIONED if _api.PyCapsule_IsValid(capsule, VERSIONED) else LEGACY
         managed = _STRUCTS[name].from_address(_api.PyCapsule_GetPointer(capsule, name))
+        if name == VERSIONED and managed.flags & _capi.READ_ONLY:
+            self._check_written("a read-only tensor")
         self.keep = (value, capsule)
         self.tensor = managed.dl_tensor
 
