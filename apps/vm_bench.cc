@@ -7,9 +7,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <numeric>
+#include <sstream>
 
 #include "apps/common/duration.h"
 #include "apps/common/machine_peaks.h"
@@ -19,6 +19,8 @@
 #include "apps/common/session.h"
 #include "apps/common/session_options.h"
 #include "apps/common/tool.h"
+#include "formats/byte_reader.h"
+#include "formats/file.h"
 
 namespace ingot::apps {
 namespace {
@@ -202,7 +204,8 @@ void Print(const Tool& tool, const Options& options, const std::vector<Measureme
 // Compares medians with an earlier --json file. False when one is slower by more than the given share.
 Result<bool> CompareWithBaseline(const Tool& tool, const Options& options,
                                  const std::vector<Measurement>& measurements) {
-  std::ifstream file(options.baseline);
+  INGOT_ASSIGN_OR_RETURN(const SharedBytes bytes, formats::MapFile(options.baseline));
+  std::istringstream file{std::string(formats::AsText(bytes.bytes))};
   const Json old = Json::Parse(file).value_or(Json());
   if (!old.contains("benchmarks") || !old["benchmarks"].is_array()) {
     return Status(StatusCode::kBadInput, options.baseline + ": expected the JSON of an earlier vm-bench");

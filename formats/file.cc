@@ -99,7 +99,7 @@ Result<std::shared_ptr<const InputFile>> InputFile::Open(const std::string& path
   std::shared_ptr<InputFile> file(new (std::nothrow) InputFile());
   if (file == nullptr) return Status::OutOfMemory();
   file->path_ = path;
-  file->fd_ = OpenRetrying(calls, path.c_str(), O_RDONLY, 0);
+  file->fd_ = OpenRetrying(calls, path.c_str(), O_RDONLY | O_NONBLOCK, 0);  // a pipe must not stop us
   if (file->fd_ < 0) return SystemError(path, "open");
   INGOT_RETURN_IF_ERROR(file->Read(mode, calls));
   return file;

@@ -72,6 +72,16 @@ TEST_CASE("a replaced file keeps its permissions, a link its target") {
   CHECK((info.st_mode & 0777) == 0640);
 }
 
+TEST_CASE("a pipe is refused at once, whether or not somebody writes it") {
+  Directory directory;
+  const std::string path = directory.path + "/pipe";
+  REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+  CHECK(InputFile::Open(path).status().message() == path + ": cannot read: not a regular file");
+  const int writer = open(path.c_str(), O_RDWR);
+  CHECK(InputFile::Open(path, ReadMode::kCopy).status().code() == StatusCode::kIo);
+  close(writer);
+}
+
 TEST_CASE("programs become executable for whoever may read them") {
   Directory directory;
   const std::string path = directory.path + "/program";
