@@ -190,6 +190,16 @@ class PythonModule(unittest.TestCase):
         m = ingot.load(self.path.read_bytes(), threads=1)
         np.testing.assert_allclose(m(self.image[:1]).numpy(), self.expected[:1], atol=1e-5)
 
+    def test_text_is_taken_whole_or_not_at_all(self):
+        path = str(self.path)
+        for call in (
+            lambda: ingot.load(path + "\0.txt"),
+            lambda: self.m.call("main\0", self.image),
+            lambda: self.m.set_input("image\0", self.image),
+        ):
+            with self.assertRaisesRegex(ValueError, "NUL"):
+                call()
+
     def test_what_it_says_of_itself(self):
         main = self.m.function()
         self.assertEqual(main.inputs, {"image": "float32[batch, 1, 8, 8]"})

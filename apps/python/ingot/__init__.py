@@ -17,7 +17,7 @@ import json
 import operator
 
 from . import _capi
-from ._capi import BadInput, DeadlineExceeded, Handle, IngotError, NotFound, OutOfMemory, lib
+from ._capi import BadInput, DeadlineExceeded, Handle, IngotError, NotFound, OutOfMemory, c_path, c_text, lib
 from ._dlpack import Borrowed, Tensor
 
 __all__ = ["load", "Module", "Tensor", "IngotError", "BadInput", "NotFound", "OutOfMemory", "DeadlineExceeded"]
@@ -46,11 +46,9 @@ def load(path_or_bytes, *, threads=0, trust=True, max_memory=0, deadline=0, log=
             instance.value, c.cast(data, c.c_void_p), len(view), b"<bytes>", c.byref(opening), c.byref(executable.value)
         )
     else:
-        import os
-
         executable.keep = instance
         lib.ingot_executable_open(
-            instance.value, os.fsencode(path_or_bytes), c.byref(opening), c.byref(executable.value)
+            instance.value, c_path(path_or_bytes), c.byref(opening), c.byref(executable.value)
         )
     return Module(executable, max_memory, deadline, chosen, copy)
 
@@ -120,7 +118,7 @@ class Module:
     def function(self, name="main"):
         if name not in self._functions:
             found = c.c_void_p()
-            lib.ingot_executable_find_function(self._executable.value, name.encode(), c.byref(found))
+            lib.ingot_executable_find_function(self._executable.value, c_text(name), c.byref(found))
             self._functions[name] = Function(found)
         return self._functions[name]
 
@@ -202,7 +200,7 @@ class Module:
         declared = dict(zip(f._input_names, f._types)).get(name)
         argument = _capi.Value()
         keep = _fill(argument, value, _capi.KIND_TENSOR if declared is None else lib.ingot_type_kind(declared))
-        lib.ingot_context_set_input_value(self._context.value, f._pointer, name.encode(), c.byref(argument))
+        lib.ingot_context_set_input_value(self._context.value, f._pointer, c_text(name), c.byref(argument))
         del keep  # what the argument points to lived until here
 
     def run(self, function="main"):
@@ -287,7 +285,7 @@ def _fill(argument, value, kind, is_written=False):
             raise TypeError(f"expected a bool, got {value!r}")
         argument.as_.b = bool(value)
     elif kind == _capi.KIND_STRING:
-        argument.as_.string = value.encode()
+        argument.as_.string = c_text(value)
     elif kind == _capi.KIND_SHAPE:
         extents = (c.c_int64 * len(value))(*value)
         argument.as_.shape.extents, argument.as_.shape.rank = extents, len(value)

@@ -133,6 +133,18 @@ class ContextOptions(c.Structure):
     ]
 
 
+def c_text(text):
+    """A C string of text or bytes, which would end at a NUL character."""
+    encoded = text.encode() if isinstance(text, str) else text
+    if b"\0" in encoded:
+        raise ValueError(f"a NUL character in {text!r}")
+    return encoded
+
+
+def c_path(path):
+    return c_text(os.fsencode(path))
+
+
 # name: (result, arguments). A result of STATUS is checked: a failure is raised.
 STATUS = object()
 P = c.c_void_p

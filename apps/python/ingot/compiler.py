@@ -21,7 +21,7 @@ import signal
 import threading
 
 from . import _capi
-from ._capi import Handle
+from ._capi import Handle, c_path, c_text
 
 __all__ = ["compile", "tasks", "tune", "Compiled", "Task", "Tuning", "Ratio"]
 
@@ -149,7 +149,7 @@ class Compiled:
 
     def write(self, path, form="executable"):
         """form: executable, program, object or shared. The file is written whole or not at all."""
-        lib.ingot_compiled_write(self._handle.value, FORMS[form], os.fsencode(path))
+        lib.ingot_compiled_write(self._handle.value, FORMS[form], c_path(path))
 
 
 def compile(model, **options):
@@ -157,7 +157,7 @@ def compile(model, **options):
     input_shapes, tuning_db, cache, log, progress."""
     compiled = Handle(lib.ingot_compiled_release)
     with _Options(**options) as given:
-        lib.ingot_compile(os.fsencode(model), c.byref(given.value), c.byref(compiled.value))
+        lib.ingot_compile(c_path(model), c.byref(given.value), c.byref(compiled.value))
     return Compiled(compiled)
 
 
@@ -189,13 +189,13 @@ def tune(
     """Looks for faster schedules and appends what it measures to the file `database`, which compile takes as tuning_db.
     Control-C ends the run after the schedule that is being measured. The arguments are those of ingot_tune_options:
     sizes are texts such as "batch=32:0.5". options: as compile's."""
-    given = _TuneOptions(c.sizeof(_TuneOptions), os.fsencode(database), trials, trials_per_task, early_stop, seconds)
-    given.search, given.learn, given.seed = search.encode(), learn, seed
+    given = _TuneOptions(c.sizeof(_TuneOptions), c_path(database), trials, trials_per_task, early_stop, seconds)
+    given.search, given.learn, given.seed = c_text(search), learn, seed
     given.runners, given.num_runners = _texts(runners), len(runners)
-    given.worker = None if worker is None else os.fsencode(worker)
+    given.worker = None if worker is None else c_path(worker)
     given.num_threads, given.trial_seconds, given.hot = kernel_threads, trial_seconds, hot
     given.sizes, given.num_sizes = _texts(sizes), len(sizes)
-    given.only = None if only is None else only.encode()
+    given.only = None if only is None else c_text(only)
     return _run(model, given, options)
 
 
@@ -205,7 +205,7 @@ def _run(model, tune_options, options):
         if tune_options is not None:
             tune_options.should_stop = StopFunction(lambda _user: given.failure is not None)
         lib.ingot_tuning_run(
-            os.fsencode(model),
+            c_path(model),
             c.byref(given.value),
             None if tune_options is None else c.byref(tune_options),
             c.byref(tuning.value),
@@ -235,7 +235,7 @@ def _range(size):
 
 
 def _texts(texts):
-    return (c.c_char_p * len(texts))(*[text.encode() for text in texts])
+    return (c.c_char_p * len(texts))(*[c_text(text) for text in texts])
 
 
 class _Options:
@@ -255,13 +255,13 @@ class _Options:
         progress=None,
     ):
         self.failure = None
-        self.value = given = _CompileOptions(c.sizeof(_CompileOptions), target and target.encode(), opt_level, threads)
+        self.value = given = _CompileOptions(c.sizeof(_CompileOptions), target and c_text(target), opt_level, threads)
         ranges = [f"{name}={_range(size)}" for name, size in (dims or {}).items()]
         shapes = [f"{name}={','.join(map(str, shape))}" for name, shape in (input_shapes or {}).items()]
         given.dims, given.num_dims = _texts(ranges), len(ranges)
         given.input_shapes, given.num_input_shapes = _texts(shapes), len(shapes)
-        given.tuning_db = None if tuning_db is None else os.fsencode(tuning_db)
-        given.cache = None if cache is None else os.fsencode(cache)
+        given.tuning_db = None if tuning_db is None else c_path(tuning_db)
+        given.cache = None if cache is None else c_path(cache)
         if log is not None:
             given.log = LogFunction(lambda _user, message: self._call(log, message.decode()))
         # Also without the caller's, so that Python sees Control-C between steps.
