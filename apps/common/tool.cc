@@ -42,13 +42,13 @@ int Tool::Run(int argc, char** argv, const std::function<Result<int>()>& body) {
     std::string shell;
     if (argument == "--man-page") {
       std::cout << ManPage();
-      return kExitOk;
+      return ExitCodeOfText();
     }
     if (argument == "--completion" && i + 1 < argc) shell = argv[i + 1];
     if (argument.starts_with("--completion=")) shell = argument.substr(13);
     if (shell == "bash" || shell == "zsh" || shell == "fish") {
       std::cout << CompletionScript(shell);
-      return kExitOk;
+      return ExitCodeOfText();
     }
   }
   const Result<bool> parsed = command_line_.Parse(argc, argv);
@@ -56,8 +56,14 @@ int Tool::Run(int argc, char** argv, const std::function<Result<int>()>& body) {
     std::cerr << name_ << ": " << parsed.status().message() << "\nRun " << name_ << " --help for the options.\n";
     return kExitUsage;
   }
-  if (!*parsed) return kExitOk;
+  if (!*parsed) return ExitCodeOfText();
   return RunBody(body);
+}
+
+int Tool::ExitCodeOfText() const {
+  if (std::cout.flush()) return kExitOk;
+  std::cerr << name_ << ": error: " << kNoStandardOutput << "\n";
+  return ExitCodeOf(StatusCode::kIo);
 }
 
 // Exceptions for lack of memory become a status here. Files that were being written are removed by then, as after any

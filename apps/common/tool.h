@@ -48,6 +48,8 @@ class Tool {
   // A page in the man macros of troff, with the texts of --help.
   std::string ManPage() const;
   int RunBody(const std::function<Result<int>()>& body);
+  // Where text was all there was to print.
+  int ExitCodeOfText() const;
   bool ColorsFor(int descriptor) const;
 
   // Everything that is printed goes through these, so that text from files cannot control the terminal.

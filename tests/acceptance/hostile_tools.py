@@ -121,7 +121,8 @@ class HostileTools(unittest.TestCase):
         exe = self.make("ingot 1\nfunction @main export () -> (n: int) {\n  register r0: int\n  const_int r0, 7\n"
                         "  return [r0]\n}\n")
         for name, *args in (("vm-run", exe), ("vm-inspect", exe), ("vm-inspect", exe, "--sections"),
-                            ("vm-inspect", exe, "--json", "-")):
+                            ("vm-inspect", exe, "--json", "-"), ("vm-run", "--help"), ("vm-run", "--version"),
+                            ("vm-run", "--man-page"), ("vm-run", "--completion=bash")):
             with open("/dev/full", "wb") as full:
                 result = self.run_tool(name, *args, stdout=full)
             self.assertEqual(result.returncode, BAD_INPUT, f"{name} {args}: {result.stderr}")
