@@ -107,7 +107,7 @@ class HeaderHandler : public nlohmann::json_sax<nlohmann::json> {
   }
   bool key(string_t& value) override {
     if (depth_ == 1) {
-      if (!names_.insert(value).second) return FailWith("the name \"" + value + "\" twice");
+      if (!names_.insert(value).second) return FailWith("the name \"" + value.substr(0, 80) + "\" twice");
       in_metadata_ = value == kMetadataKey;
       if (!in_metadata_) entries.push_back({value, {}, {}, {}});
       return true;
@@ -119,8 +119,8 @@ class HeaderHandler : public nlohmann::json_sax<nlohmann::json> {
                  : value == "shape"        ? &entry.has_dims
                  : value == "data_offsets" ? &entry.has_offsets
                                            : nullptr;
-    if (seen == nullptr) return FailWith("the field \"" + value + "\"");
-    if (*seen) return FailWith("the field \"" + value + "\" twice");
+    if (seen == nullptr) return FailWith("the field \"" + value.substr(0, 80) + "\"");
+    if (*seen) return FailWith("the field \"" + value.substr(0, 80) + "\" twice");
     *seen = true;
     return true;
   }

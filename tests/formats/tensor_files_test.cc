@@ -288,6 +288,10 @@ TEST_CASE("malformed safetensors are refused") {
   std::string deep = "{\"x\":";
   deep.append(100000, '[');
   CHECK_FALSE(ReadSafetensors(SharedBytes::Own(Safetensors(deep, 0)), nullptr).ok());
+  const std::string entry = '"' + std::string(100'000, 'n') + R"(":{"dtype":"U8","shape":[0],"data_offsets":[0,0]})";
+  const Status twice =
+      ReadSafetensors(SharedBytes::Own(Safetensors("{" + entry + "," + entry + "}", 0)), nullptr).status();
+  CHECK(twice.message().size() < 300);
   ByteWriter huge;
   huge.U64(~uint64_t{0});
   CHECK_FALSE(ReadSafetensors(SharedBytes::Own(huge.Take()), nullptr).ok());
@@ -447,8 +451,7 @@ TEST_CASE("integers of less than a byte take one in files, and are packed again 
   const int8_t numbers[] = {-8, 7, 8};
   const Tensor wide =
       Tensor::FromBytes(DataType::Int(8), Dims{3}, {reinterpret_cast<const uint8_t*>(numbers), 3}).value();
-  CHECK(PackIntegersAs(wide, DataType::Int(4)).status().message() ==
-        "element 2 of int8[3] is 8, which is no int4");
+  CHECK(PackIntegersAs(wide, DataType::Int(4)).status().message() == "element 2 of int8[3] is 8, which is no int4");
   CHECK(PackIntegersAs(wide, DataType::UInt(4)).value().dtype() == DataType::Int(8));  // of another signedness
 }
 
