@@ -1,8 +1,10 @@
 // A recursive match over the pattern tree. Captures are a stack: a failed attempt truncates it to its former length.
 #include "compiler/transform/pattern.h"
 
+#include <algorithm>
 #include <cmath>
 
+#include "compiler/ir/float_format.h"
 #include "compiler/ir/structural.h"
 #include "compiler/op/reference.h"
 #include "compiler/op/registry.h"
@@ -24,14 +26,6 @@ struct PatternNode {
 namespace {
 
 using Kind = PatternNode::Kind;
-
-// Whether it is the number; if float32 cannot represent the number (1 / sqrt(2) and the like), rounding errors of two
-// float32 operations are allowed.
-bool IsRounded(double found, double number) {
-  if (found == number) return true;
-  const bool is_exact = static_cast<double>(static_cast<float>(number)) == number;
-  return !is_exact && std::fabs(found - number) <= 0x1p-22 * std::fabs(number);
-}
 
 Pattern Make(PatternNode node) { return Pattern(std::make_shared<const PatternNode>(std::move(node))); }
 
@@ -86,6 +80,13 @@ double Match::GetNumber(std::string_view name) const {
   return *number;
 }
 
+bool IsRounded(DataType dtype, double found, double number) {
+  if (found == number) return true;
+  if (!dtype.is_floating() || static_cast<double>(static_cast<float>(number)) == number) return false;
+  const int digits = std::max(ir::FloatFormatOf(dtype).mantissa_bits, 23);
+  return std::fabs(found - number) <= std::ldexp(std::fabs(number), 1 - digits);
+}
+
 std::optional<double> AsNumber(const ir::Expr& expr) {
   const auto* constant = ir::As<ir::ConstantNode>(expr);
   if (constant == nullptr || constant->data->num_elements() != 1) return std::nullopt;
@@ -124,7 +125,8 @@ class Matcher {
       case Kind::kNumber: {
         const std::optional<double> number = AsNumber(expr);
         if (!number) return false;
-        if (node.number && !IsRounded(*number, *node.number)) return false;
+        const DataType dtype = ir::As<ir::ConstantNode>(expr)->data->dtype();
+        if (node.number && !IsRounded(dtype, *number, *node.number)) return false;
         return Capture(node.name, expr);
       }
       case Kind::kOp:

@@ -56,7 +56,7 @@ class Pattern {
 Pattern Any();
 Pattern Any(std::string_view name);
 Pattern Constant(std::string_view name);  // any constant
-// a constant of one element with this value, or its rounding if float32 cannot represent it
+// a constant of one element with this value, or its rounding (IsRounded)
 Pattern Number(double value);
 Pattern Number(std::string_view name);
 Pattern Op(std::string_view row, std::vector<Pattern> args);  // with exactly these arguments
@@ -70,6 +70,9 @@ std::optional<Match> MatchPattern(const Pattern& pattern, const ir::Expr& expr, 
 // Returns the operators at which a match can begin; empty: any.
 std::vector<std::string_view> RootsOf(const Pattern& pattern);
 
+// Whether it is the number; if float32 cannot represent the number (1 / sqrt(2) and the like), rounding errors of two
+// operations of the dtype are allowed, or of float32 where that has more digits.
+bool IsRounded(DataType dtype, double found, double number);
 // Returns the number of a constant of one element; nothing for anything else.
 std::optional<double> AsNumber(const ir::Expr& expr);
 // Returns the value of a variable in scope, or expr itself.

@@ -71,12 +71,12 @@ Pattern Relu6OfSum() {
 }
 // x * (relu6(x + 3) / 6), or x * hard_sigmoid(x) with its slope of 1/6.
 Pattern HardSwishPattern() {
-  constexpr double kSixth = 1.0 / 6, kRounded = 1e-8;  // an attribute is a float32
+  constexpr double kSixth = 1.0 / 6;  // an attribute is a float32
   return Product(Any("x"), OneOf({Op("divide", {Relu6OfSum(), Number(6.0)}), Product(Relu6OfSum(), Number(kSixth)),
                                   Op("nn.hard_sigmoid", {Any("x")}).Where([](const ir::Call& call) {
-                                    const double alpha = call->attrs.GetFloat("alpha"),
-                                                 beta = call->attrs.GetFloat("beta");
-                                    return alpha > kSixth - kRounded && alpha < kSixth + kRounded && beta == 0.5;
+                                    const DataType dtype = *As<ir::TensorTypeNode>(call->type)->dtype;
+                                    return IsRounded(dtype, call->attrs.GetFloat("alpha"), kSixth) &&
+                                           call->attrs.GetFloat("beta") == 0.5;
                                   })}));
 }
 // x * relu6(x + 3) / 6: the intermediate value is up to six times x.

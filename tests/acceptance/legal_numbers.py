@@ -1,5 +1,7 @@
 """Recipes of legal models whose numbers do not survive another type: integers that no double holds, fractions beside
 integers, lengths that no int32 holds, scales that underflow."""
+import math
+
 import numpy as np
 from onnx import TensorProto
 
@@ -52,6 +54,31 @@ def long_integers_that_are_unlike():
 def long_integers_beside_a_view():
     nodes = [node("Neg", ["x"], ["n"]), node("Reshape", ["n", "s"], ["v"]), node("Add", ["v", "c"], ["y"])]
     return Recipe(nodes, {"x": ([2, 3], np.arange(6).reshape(2, 3))}, {"s": ints(3, 2), "c": ints(2**53 + 1)})
+
+
+def gelu_of_float64(root):
+    nodes = [node("Div", ["x", "r"], ["q"]), node("Erf", ["q"], ["e"]), node("Add", ["e", "one"], ["f"]),
+             node("Mul", ["x", "half"], ["h"]), node("Mul", ["h", "f"], ["y"])]
+    x = np.linspace(-4, 4, 33)
+    erf = np.array([math.erf(value / float(root)) for value in x])
+    return Recipe(nodes, {"x": (["N"], x)}, {"r": np.float64(root), "one": np.float64(1), "half": np.float64(0.5)},
+                  want=x * 0.5 * (erf + 1))
+
+
+def gelu_by_the_root_of_float32():
+    """Of float64, where the root that float32 rounded is another number."""
+    return gelu_of_float64(np.sqrt(np.float32(2)))
+
+
+def gelu_by_the_root_of_float64():
+    return gelu_of_float64(np.sqrt(2))
+
+
+def hard_swish_by_the_sixth_of_float32():
+    """Of float64, whose slope is an attribute of float32."""
+    x = np.linspace(-4, 4, 33)
+    nodes = [node("HardSigmoid", ["x"], ["s"], alpha=1 / 6, beta=0.5), node("Mul", ["x", "s"], ["y"])]
+    return Recipe(nodes, {"x": (["N"], x)}, want=x * np.clip(x * np.float64(np.float32(1 / 6)) + 0.5, 0, 1))
 
 
 def integers_to_float32_round_once():
