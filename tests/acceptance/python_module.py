@@ -200,6 +200,11 @@ class PythonModule(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "NUL"):
                 call()
 
+    def test_numbers_are_taken_whole_or_not_at_all(self):
+        for options in ({"threads": 2**40}, {"max_memory": 2**64}):
+            with self.assertRaisesRegex(ValueError, "does not fit"):
+                ingot.load(self.path, **options)
+
     def test_what_it_says_of_itself(self):
         main = self.m.function()
         self.assertEqual(main.inputs, {"image": "float32[batch, 1, 8, 8]"})

@@ -38,6 +38,16 @@ READ_ONLY = 1
 KIND_INT, KIND_FLOAT, KIND_BOOL, KIND_STRING, KIND_DTYPE, KIND_SHAPE, KIND_TENSOR, KIND_TUPLE = range(8)
 
 
+class Options(c.Structure):
+    """ctypes cuts numbers to the size of their fields; here those that do not fit are refused."""
+
+    def __setattr__(self, name, value):
+        super().__setattr__(name, value)
+        kept = getattr(self, name)
+        if type(value) is int and type(kept) is int and kept != value:
+            raise ValueError(f"{name}: {value} does not fit")
+
+
 class Device(c.Structure):
     _fields_ = [("device_type", c.c_int32), ("device_id", c.c_int32)]
 
@@ -104,7 +114,7 @@ Value._fields_ = [("kind", c.c_int), ("as_", _As)]
 LogFunction = c.CFUNCTYPE(None, c.c_void_p, c.c_char_p)
 
 
-class InstanceOptions(c.Structure):
+class InstanceOptions(Options):
     _fields_ = [
         ("struct_size", c.c_size_t),
         ("num_threads", c.c_int32),
@@ -116,11 +126,11 @@ class InstanceOptions(c.Structure):
     ]
 
 
-class OpenOptions(c.Structure):
+class OpenOptions(Options):
     _fields_ = [("struct_size", c.c_size_t), ("trust", c.c_int), ("kernels", c.c_int), ("verify_constants", c.c_int32)]
 
 
-class ContextOptions(c.Structure):
+class ContextOptions(Options):
     _fields_ = [
         ("struct_size", c.c_size_t),
         ("device", Device),

@@ -32,7 +32,7 @@ StopFunction = c.CFUNCTYPE(c.c_int32, P)
 FORMS = {"executable": 0, "program": 1, "object": 2, "shared": 3}
 
 
-class _CompileOptions(c.Structure):
+class _CompileOptions(_capi.Options):
     _fields_ = [
         ("struct_size", c.c_size_t),
         ("target", TEXT),
@@ -59,7 +59,7 @@ class _CompileOptions(c.Structure):
     ]
 
 
-class _TuneOptions(c.Structure):
+class _TuneOptions(_capi.Options):
     _fields_ = [
         ("struct_size", c.c_size_t),
         ("database", TEXT),
