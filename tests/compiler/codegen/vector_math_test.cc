@@ -107,7 +107,10 @@ Tensor<float> FloatArguments() {
                           -std::numeric_limits<float>::denorm_min(),
                           88.72283f,
                           88.72284f,
+                          -87.33654f,
                           -87.33655f,
+                          -88.5f,
+                          -95.0f,
                           -103.97208f,
                           -103.97209f,
                           -104.0f,
@@ -169,7 +172,9 @@ void CheckRow(const Row& row, const Tensor<T>& arguments, double max_ulp) {
     T worst_argument = 0;
     bool lanes_agree = true;
     for (size_t i = 0; i < arguments.size(); ++i) {
-      const double error = UlpError(results[i], row.exact(arguments[i]));
+      const long double exact = row.exact(arguments[i]);
+      const bool is_flushed = row.op == ir::Intrinsic::kSigmoid && exact < std::numeric_limits<T>::min();
+      const double error = UlpError(results[i], is_flushed ? 0 : exact);
       if (!(error <= worst)) {
         worst = error;
         worst_argument = arguments[i];
