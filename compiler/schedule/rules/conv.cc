@@ -197,7 +197,8 @@ struct ConvTile {
 };
 
 // Cuts x, around `blocks` and v, into tiles: of nearly equal width, or, where the width is symbolic, of `most` columns
-// and then of half as many, rounded up, each time.
+// and then of half as many, rounded up, each time. A rest of three columns is one tile: each tile reads all weights, and
+// narrow ones have too few multiply-adds to hide their latency.
 std::vector<ConvTile> CutRow(Schedule& s, BlockRV out, LoopRV x, std::optional<int64_t> width, int64_t most) {
   std::vector<ConvTile> result;
   const auto add = [&](BlockRV block, LoopRV row, int64_t columns) {
@@ -209,7 +210,8 @@ std::vector<ConvTile> CutRow(Schedule& s, BlockRV out, LoopRV x, std::optional<i
     result.push_back(tile);
   };
   if (!width) {
-    for (int64_t columns = most, last = 0; columns != last; last = columns, columns = (columns + 1) / 2) {
+    constexpr int64_t kFewColumns = 4;
+    for (int64_t columns = most; columns > 0; columns = columns > kFewColumns ? (columns + 1) / 2 : columns - 1) {
       const Schedule::Parts parts = s.LoopPartition(x, columns);
       if (!s.IsVoid(parts.main)) add(out, parts.main, columns);
       if (s.IsVoid(parts.tail)) break;
