@@ -10,6 +10,7 @@
 #include "compiler/op/infer.h"
 #include "compiler/op/topi/reduction.h"
 #include "compiler/op/topi/transform.h"
+#include "compiler/te/annotations.h"
 
 namespace ingot::op::topi {
 namespace {
@@ -315,13 +316,19 @@ te::Tensor MatmulPacked(const te::Tensor& a, const te::Tensor& panels, int64_t u
   const ir::IterVar k = te::ReduceAxis(a.shape().back(), "k");
   const PrimExpr& columns = panels.shape()[2];
   const DataType sum_dtype = WideType(dtype);
+  // Each element of the rows is spread over vectors, once for every few panels: floats of 16 bits are converted before.
+  const bool is_narrow = a.dtype().is_floating() && a.dtype().bits < 32;
+  const te::Tensor rows = !is_narrow ? a
+                                     : te::Compute(
+                                           a.shape(), [&](const te::Indices& i) { return Wide(a(i)); }, "wide_data", {},
+                                           ir::Attrs{{te::kIsKept, true}});
   const te::Tensor sum = te::Compute(
       shape,
       [&](const te::Indices& out) {
         te::Indices left = out;
         left.back() = k->var;
         const PrimExpr weight = panels(ir::FloorDiv(out.back(), columns), k->var, ir::FloorMod(out.back(), columns));
-        return ReduceOver(Reducer::kSum, ir::Cast(sum_dtype, a(left)) * ir::Cast(sum_dtype, weight), {k});
+        return ReduceOver(Reducer::kSum, ir::Cast(sum_dtype, rows(left)) * ir::Cast(sum_dtype, weight), {k});
       },
       "matmul");
   return CastTo(sum, dtype);

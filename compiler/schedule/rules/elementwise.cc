@@ -107,13 +107,14 @@ bool IsTable(const BlockSite& site, const std::vector<BlockSite>& readers) {
 
 }  // namespace
 
-Match<> MatchesInline(const ScheduleState& state, const BlockSite& site, const Target&) {
+Match<> MatchesInline(const ScheduleState& state, const BlockSite& site, const Target& target) {
   const Match<> injective = AsInjective(state, site);
   if (!injective) return injective;
   if (WritesOutput(state, site)) return Declined{"it writes a result of the kernel"};
   const std::vector<BlockSite> readers = state.Readers(StoreOf(site).buffer);
   if (readers.empty()) return Declined{"nothing reads it"};
   if (site.block().annotations.Find(te::kIsKept) != nullptr) {
+    if (target.kind == Target::Kind::kCuda) return Taken{};  // its tiles hold elements as they are
     return Declined{"it is computed once for a reduction that reads it many times"};
   }
   if (!FitsInto(site, readers)) return Declined{"its readers' formulas would get too long"};
