@@ -11,7 +11,11 @@
 namespace ingot::op {
 namespace {
 
-constexpr const char* kBlockedData = "NCHW16c";
+// Layouts by the number of spatial axes. A volume is planes, each of which is an image in blocks.
+constexpr const char* kBlockedData[] = {"", "", "NCHW16c", "NDCHW16c"};
+constexpr const char* kPlainData[] = {"", "", "NCHW", "NCDHW"};
+constexpr const char* kDenseKernel[] = {"", "", "OIHW16i16o", "OIDHW16i16o"};
+constexpr const char* kOutputKernel[] = {"", "", "OIHW16o", "OIDHW16o"};  // of one input channel, or few of them
 constexpr int64_t kBlock = 16;
 
 // An operator's first layout attribute is the data's, the last one the result's, one between them the kernel's.
@@ -28,6 +32,7 @@ Result<std::vector<Layout>> BlockedLayoutsOf(const ir::Call& call) {
 Result<ir::Call> CanonicalCall(const ir::Call& call, const std::vector<Layout>& layouts) {
   ir::CallNode canonical = *call;
   canonical.type = nullptr;
+  const std::vector<LayoutName> names = LayoutNames(*RowOf(call));
   for (size_t i = 0; i + 1 < layouts.size(); ++i) {
     INGOT_ASSIGN_OR_RETURN(const ir::TensorType type, TensorArg(call, i));
     const std::string what = "argument " + std::to_string(i) + ": ";
@@ -36,7 +41,8 @@ Result<ir::Call> CanonicalCall(const ir::Call& call, const std::vector<Layout>& 
           call, what + "expected a tensor of rank " + std::to_string(layouts[i].rank()) + ", got " + Describe(type));
     }
     if (!type->dims) {
-      canonical.args[i] = ir::Make<ir::VarNode>("x", TensorOfRank(4, type->dtype, type));
+      canonical.args[i] = ir::Make<ir::VarNode>(
+          "x", TensorOfRank(static_cast<int>(std::string_view(names[i].canonical).size()), type->dtype, type));
       continue;
     }
     for (size_t d = 0; d < layouts[i].rank(); ++d) {
@@ -46,7 +52,7 @@ Result<ir::Call> CanonicalCall(const ir::Call& call, const std::vector<Layout>& 
     }
     canonical.args[i] = ir::Make<ir::VarNode>("x", TensorOf(layouts[i].Logical(*type->dims), type->dtype, type));
   }
-  for (const LayoutName& name : LayoutNames(*RowOf(call))) {
+  for (const LayoutName& name : names) {
     canonical.attrs = canonical.attrs.With(name.attr, name.canonical);
   }
   return ir::Make<ir::CallNode>(std::move(canonical));
@@ -92,20 +98,23 @@ bool IsFloatOf32Or16(const ir::Call& call) {
          ir::As<ir::TensorTypeNode>(call->type)->dtype == dtype;
 }
 
-// Height and width may be symbolic; the kernel's dims are constants.
+size_t SpatialAxesOf(const ir::Call& call) { return call->attrs.GetInts("strides").size(); }
+
+// Spatial axes may be symbolic; the kernel's dims are constants.
 bool HasConstantKernel(const ir::Call& call) {
   const auto* type = ir::As<ir::TensorTypeNode>(call->type);
   const bool has_kernel = call->args.size() < 2 || IsConstant(*TypeOf(call->args[1]).dims);
-  return has_kernel && type->dims && type->dims->size() == 5;
+  return has_kernel && type->dims && type->dims->size() == SpatialAxesOf(call) + 3;
 }
 
 bool IsDense(const ir::Call& call, const Target&) {
-  if (!HasLayouts(call, {kBlockedData, "OIHW16i16o", kBlockedData}) || !IsFloatOf32Or16(call)) return false;
-  return HasConstantKernel(call) && KernelDim(call, 0) % call->attrs.GetInt("groups") == 0;
+  const size_t spatial = SpatialAxesOf(call);
+  if (!HasLayouts(call, {kBlockedData[spatial], kDenseKernel[spatial], kBlockedData[spatial]})) return false;
+  return IsFloatOf32Or16(call) && HasConstantKernel(call) && KernelDim(call, 0) % call->attrs.GetInt("groups") == 0;
 }
 // Integers of 16 bits, summed in 32: convert_layout makes these nn.conv2d_pairs.
 bool IsDenseOfInt16(const ir::Call& call, const Target&) {
-  if (!HasLayouts(call, {kBlockedData, "OIHW16i16o", kBlockedData})) return false;
+  if (!HasLayouts(call, {"NCHW16c", "OIHW16i16o", "NCHW16c"})) return false;
   for (const ir::Expr& x : InputTensors(call)) {
     if (TypeOf(x).dtype != DataType::Int(16)) return false;
   }
@@ -115,16 +124,21 @@ bool IsDenseOfInt16(const ir::Call& call, const Target&) {
 // Few input channels, without blocks: each is broadcast to the vectors of output channels.
 bool IsFirst(const ir::Call& call, const Target&) {
   constexpr int64_t kFewChannels = 8;
-  if (!HasLayouts(call, {"NCHW", "OIHW16o", kBlockedData}) || !IsFloatOf32Or16(call)) return false;
-  return HasConstantKernel(call) && call->attrs.GetInt("groups") == 1 && KernelDim(call, 1) <= kFewChannels;
+  const size_t spatial = SpatialAxesOf(call);
+  if (!HasLayouts(call, {kPlainData[spatial], kOutputKernel[spatial], kBlockedData[spatial]})) return false;
+  return IsFloatOf32Or16(call) && HasConstantKernel(call) && call->attrs.GetInt("groups") == 1 &&
+         KernelDim(call, 1) <= kFewChannels;
 }
 bool IsDepthwise(const ir::Call& call, const Target&) {
-  if (!HasLayouts(call, {kBlockedData, "OIHW16o", kBlockedData}) || !IsFloatOf32Or16(call)) return false;
-  return HasConstantKernel(call) && KernelDim(call, 1) == 1 &&
+  const size_t spatial = SpatialAxesOf(call);
+  if (!HasLayouts(call, {kBlockedData[spatial], kOutputKernel[spatial], kBlockedData[spatial]})) return false;
+  return IsFloatOf32Or16(call) && HasConstantKernel(call) && KernelDim(call, 1) == 1 &&
          call->attrs.GetInt("groups") == KernelDim(call, 0) * kBlock;
 }
 bool IsPool(const ir::Call& call, const Target&) {
-  return HasLayouts(call, {kBlockedData, kBlockedData}) && HasConstantKernel(call) && IsFloatOf32Or16(call);
+  const size_t spatial = SpatialAxesOf(call);
+  return HasLayouts(call, {kBlockedData[spatial], kBlockedData[spatial]}) && HasConstantKernel(call) &&
+         IsFloatOf32Or16(call);
 }
 
 WindowExtents BlockedExtents(const ir::Call& call, double taps) {
@@ -148,26 +162,27 @@ double DepthwiseCost(const ir::Call& call, const Target&) {
   return BlockedChannelwiseCost(BlockedExtents(call, KernelTaps(call)));
 }
 double BlockedPoolCost(const ir::Call& call, const Target&) {
-  const std::vector<int64_t> pool_size = call->attrs.GetInts("pool_size");
-  return BlockedChannelwiseCost(BlockedExtents(call, static_cast<double>(pool_size[0] * pool_size[1])));
+  double taps = 1;
+  for (const int64_t extent : call->attrs.GetInts("pool_size")) taps *= static_cast<double>(extent);
+  return BlockedChannelwiseCost(BlockedExtents(call, taps));
 }
 
 topi::BlockedWindow BlockedWindowOf(const ir::Call& call) {
   return {call->attrs.GetInts("strides"), call->attrs.GetInts("padding"), call->attrs.GetInts("dilation")};
 }
 
-te::Tensor DefineConv2d(const TeArgs& args) {
-  return topi::BlockedConv2d(args.input(0), args.input(1), BlockedWindowOf(args.call()),
-                             args.call()->attrs.GetInt("groups"), args.out_dims(),
-                             ir::MakeConst(args.input(0).dtype(), 0));
+te::Tensor DefineConv(const TeArgs& args) {
+  return topi::BlockedConv(args.input(0), args.input(1), BlockedWindowOf(args.call()),
+                           args.call()->attrs.GetInt("groups"), args.out_dims(),
+                           ir::MakeConst(args.input(0).dtype(), 0));
 }
-te::Tensor DefineMaxPool2d(const TeArgs& args) {
-  return topi::BlockedMaxPool2d(args.input(0), args.call()->attrs.GetInts("pool_size"), BlockedWindowOf(args.call()),
-                                args.out_dims());
+te::Tensor DefineMaxPool(const TeArgs& args) {
+  return topi::BlockedMaxPool(args.input(0), args.call()->attrs.GetInts("pool_size"), BlockedWindowOf(args.call()),
+                              args.out_dims());
 }
-te::Tensor DefineAvgPool2d(const TeArgs& args) {
-  return topi::BlockedAvgPool2d(args.input(0), args.call()->attrs.GetInts("pool_size"), BlockedWindowOf(args.call()),
-                                args.out_dims(), args.call()->attrs.GetBool("count_include_pad"));
+te::Tensor DefineAvgPool(const TeArgs& args) {
+  return topi::BlockedAvgPool(args.input(0), args.call()->attrs.GetInts("pool_size"), BlockedWindowOf(args.call()),
+                              args.out_dims(), args.call()->attrs.GetBool("count_include_pad"));
 }
 
 }  // namespace
@@ -236,23 +251,26 @@ bool WordsPay(int64_t groups, int64_t width, int64_t outputs) {
   return FilledChannels(width) * FilledChannels(outputs) < kProductsPerWord * width * outputs;
 }
 
-std::vector<Implementation> BlockedConv2d() {
-  return {
-      {"blocked", IsDense, DenseCost, {kBlockedData, "OIHW16i16o", kBlockedData}, Build<DefineConv2d>},
-      {"blocked_int16",
-       IsDenseOfInt16,
-       DenseCostOfInt16,
-       {kBlockedData, "OIHW16i16o", kBlockedData},
-       Build<DefineConv2d>},
-      {"blocked_depthwise", IsDepthwise, DepthwiseCost, {kBlockedData, "OIHW16o", kBlockedData}, Build<DefineConv2d>},
-      {"blocked_first", IsFirst, FirstCost, {"NCHW", "OIHW16o", kBlockedData}, Build<DefineConv2d>}};
+std::vector<Implementation> BlockedConv(size_t spatial) {
+  const char* data = kBlockedData[spatial];
+  std::vector<Implementation> result = {
+      {"blocked", IsDense, DenseCost, {data, kDenseKernel[spatial], data}, Build<DefineConv>}};
+  if (spatial == 2) {
+    result.push_back(
+        {"blocked_int16", IsDenseOfInt16, DenseCostOfInt16, {data, "OIHW16i16o", data}, Build<DefineConv>});
+  }
+  result.push_back(
+      {"blocked_depthwise", IsDepthwise, DepthwiseCost, {data, kOutputKernel[spatial], data}, Build<DefineConv>});
+  result.push_back(
+      {"blocked_first", IsFirst, FirstCost, {kPlainData[spatial], kOutputKernel[spatial], data}, Build<DefineConv>});
+  return result;
 }
 
-Implementation BlockedMaxPool2d() {
-  return {"blocked", IsPool, BlockedPoolCost, {kBlockedData, kBlockedData}, Build<DefineMaxPool2d>};
+Implementation BlockedMaxPool(size_t spatial) {
+  return {"blocked", IsPool, BlockedPoolCost, {kBlockedData[spatial], kBlockedData[spatial]}, Build<DefineMaxPool>};
 }
-Implementation BlockedAvgPool2d() {
-  return {"blocked", IsPool, BlockedPoolCost, {kBlockedData, kBlockedData}, Build<DefineAvgPool2d>};
+Implementation BlockedAvgPool(size_t spatial) {
+  return {"blocked", IsPool, BlockedPoolCost, {kBlockedData[spatial], kBlockedData[spatial]}, Build<DefineAvgPool>};
 }
 
 }  // namespace ingot::op

@@ -1,4 +1,4 @@
-// Convolution and pooling over tensors whose channels lie in blocks of 16 (NCHW16c): the implementations that these
+// Convolution and pooling over tensors whose channels lie in blocks of 16 (NCHW16c; NDCHW16c of volumes): the implementations that these
 // operators list, and type inference and reference evaluation of calls that name such a layout. convert_layout decides
 // which calls get one.
 #pragma once
@@ -31,14 +31,15 @@ Result<std::vector<ReferenceTensor>> ReferenceBlocked(
     Result<std::vector<ReferenceTensor>> (*reference)(const ir::Call& call, std::span<const ReferenceTensor> inputs));
 
 // Dense and grouped convolution over NCHW16c with weights OIHW16i16o, depthwise convolution over NCHW16c with weights
-// OIHW16o, and convolution of few input channels in NCHW with weights OIHW16o.
-std::vector<Implementation> BlockedConv2d();
+// OIHW16o, and convolution of few input channels in NCHW with weights OIHW16o; with three spatial axes the same with a
+// depth, NDCHW16c, OIDHW16i16o and so on.
+std::vector<Implementation> BlockedConv(size_t spatial);
 // Whether bytes take less time over channels in blocks, several in each word, than as floats: of groups of so many input
 // and output channels. Groups that do not fill their blocks are filled up with zeros.
 bool WordsPay(int64_t groups, int64_t width, int64_t outputs);
 // As many channels as fill blocks.
 int64_t FilledChannels(int64_t channels);
-Implementation BlockedMaxPool2d();
-Implementation BlockedAvgPool2d();
+Implementation BlockedMaxPool(size_t spatial);
+Implementation BlockedAvgPool(size_t spatial);
 
 }  // namespace ingot::op

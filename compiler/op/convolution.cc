@@ -173,7 +173,7 @@ Result<ir::Type> InferConv(const ir::Call& call, size_t rank) {
 }
 template <size_t rank>
 Result<ir::Type> InferConv(const ir::Call& call) {
-  if (rank == 2 && HasBlocks(call)) return InferBlocked(call, InferConv<rank>);
+  if (rank >= 2 && HasBlocks(call)) return InferBlocked(call, InferConv<rank>);
   return InferConv(call, rank);
 }
 
@@ -208,7 +208,7 @@ Result<std::vector<ReferenceTensor>> ReferenceConv(const ir::Call& call, std::sp
 }
 template <size_t rank>
 Result<std::vector<ReferenceTensor>> ReferenceConv(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
-  if (rank == 2 && HasBlocks(call)) return ReferenceBlocked(call, inputs, InferConv<rank>, ReferenceConv<rank>);
+  if (rank >= 2 && HasBlocks(call)) return ReferenceBlocked(call, inputs, InferConv<rank>, ReferenceConv<rank>);
   return ReferenceConv(call, inputs, rank);
 }
 
@@ -403,7 +403,7 @@ Result<ir::Type> InferPool(const ir::Call& call, size_t rank) {
 }
 template <size_t rank>
 Result<ir::Type> InferPool(const ir::Call& call) {
-  if (rank == 2 && HasBlocks(call)) return InferBlocked(call, InferPool<rank>);
+  if (rank >= 2 && HasBlocks(call)) return InferBlocked(call, InferPool<rank>);
   return InferPool(call, rank);
 }
 
@@ -451,7 +451,7 @@ Result<std::vector<ReferenceTensor>> ReferencePool(const ir::Call& call, std::sp
 
 template <Pool pool, size_t rank>
 Result<std::vector<ReferenceTensor>> ReferencePool(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
-  if (rank == 2 && HasBlocks(call)) return ReferenceBlocked(call, inputs, InferPool<rank>, ReferencePool<pool, rank>);
+  if (rank >= 2 && HasBlocks(call)) return ReferenceBlocked(call, inputs, InferPool<rank>, ReferencePool<pool, rank>);
   return ReferencePool(call, inputs, pool, rank);
 }
 
@@ -516,8 +516,8 @@ OpRow ConvRow(const char* name) {
                                 {"taps_first", IsTapsFirstConv<rank>, OnlyCost, {}, Build<DefineTapsFirstConv>}},
             .cases = {.rank0 = false}};
   row.cases.dtypes = FloatDataTypes();
-  if (rank == 2) {
-    for (Implementation& blocked : BlockedConv2d()) row.implementations.push_back(std::move(blocked));
+  if (rank >= 2) {
+    for (Implementation& blocked : BlockedConv(rank)) row.implementations.push_back(std::move(blocked));
   }
   return row;
 }
@@ -576,8 +576,8 @@ OpRow PoolRow(const char* name, const char* summary) {
   row.attrs.push_back({"out_layout", AttrType::kString});
   row.cases.dtypes = FloatDataTypes();
   if (pool == Pool::kMax) row.cases.dtypes.push_back(DataType::Int(32));
-  if (rank == 2 && pool == Pool::kMax) row.implementations.push_back(BlockedMaxPool2d());
-  if (rank == 2 && pool == Pool::kAverage) row.implementations.push_back(BlockedAvgPool2d());
+  if (rank >= 2 && pool == Pool::kMax) row.implementations.push_back(BlockedMaxPool(rank));
+  if (rank >= 2 && pool == Pool::kAverage) row.implementations.push_back(BlockedAvgPool(rank));
   return row;
 }
 

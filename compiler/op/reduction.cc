@@ -112,12 +112,16 @@ te::Tensor DefineReduction(const TeArgs& args) {
 
 double ReductionCost(const ir::Call& call, const Target&) { return EstimateElements(call->args[0]->type); }
 
-// A reduction over the height and width of images with blocked channels (NCHW16c), which are axes 2 and 3 as in NCHW.
+// A reduction over the height and width of images with blocked channels (NCHW16c), or over all of a volume's places
+// (NDCHW16c).
 bool IsOverPlaces(const ir::Call& call, const Target&) {
   const Result<ir::TensorType> x = TensorArg(call, 0);
-  if (!x.ok() || (*x)->rank != 5) return false;
-  const Result<std::vector<int>> axes = NormalizeAxes(call, IntsAttr(call, "axis"), 5);
-  return axes.ok() && *axes == std::vector<int>{2, 3};
+  if (!x.ok() || ((*x)->rank != 5 && (*x)->rank != 6)) return false;
+  const Result<std::vector<int>> axes = NormalizeAxes(call, IntsAttr(call, "axis"), (*x)->rank);
+  if (!axes.ok()) return false;
+  std::vector<int> sorted = *axes;
+  std::ranges::sort(sorted);
+  return sorted == ((*x)->rank == 5 ? std::vector<int>{2, 3} : std::vector<int>{1, 3, 4});
 }
 
 // ---- softmax, log_softmax
@@ -174,7 +178,8 @@ OpRow ReductionRow(const char* name, const char* summary, bool takes_integers, S
             .reference = ReferenceReduction<kind>,
             .implementations = {
                 {"direct", Always, ReductionCost, {}, Build<DefineReduction<kind>>},
-                {"blocked", IsOverPlaces, ReductionCost, {"NCHW16c", "NCHW16c"}, Build<DefineReduction<kind>>}}};
+                {"blocked", IsOverPlaces, ReductionCost, {"NCHW16c", "NCHW16c"}, Build<DefineReduction<kind>>},
+                {"blocked_3d", IsOverPlaces, ReductionCost, {"NDCHW16c", "NDCHW16c"}, Build<DefineReduction<kind>>}}};
   row.cases.dtypes = {DataType::Float(32), DataType::Float(64), DataType::Float(16), DataType::Bfloat16()};
   if (takes_integers) row.cases.dtypes.push_back(DataType::Int(32));
   if (kind == Kind::kMean) row.cases.dtypes.push_back(DataType::Int(8));  // a sum of few of them wraps

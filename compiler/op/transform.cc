@@ -246,10 +246,12 @@ te::Tensor DefineConcat(const TeArgs& args) {
   return topi::Concatenate(args.inputs(), *axis);
 }
 
-// A concatenation of images with blocked channels (NCHW16c) along the blocks.
+// A concatenation of images (NCHW16c) or volumes (NDCHW16c) with blocked channels along the blocks.
 bool IsOfChannelBlocks(const ir::Call& call, const Target&) {
   const auto* type = ir::As<ir::TensorTypeNode>(call->type);
-  return type != nullptr && type->rank == 5 && (call->attrs.GetInt("axis") == 1 || call->attrs.GetInt("axis") == -4);
+  if (type == nullptr || (type->rank != 5 && type->rank != 6)) return false;
+  const int64_t axis = call->attrs.GetInt("axis");
+  return axis == type->rank - 4 || axis == -4;
 }
 
 Result<PrepareCall> PrepareConcat(const ir::Call& call) {
@@ -561,19 +563,21 @@ std::vector<OpRow> TransformOps() {
                   .prepare = PrepareBroadcastTo,
                   .implementations = {TeImplementation<DefineBroadcastTo>()},
                   .cases = moves});
-  rows.push_back({.name = "concat",
-                  .summary = "tensors one after the other along an axis",
-                  .arg_names = {"tensors"},
-                  .attrs = {{"axis", AttrType::kInt, 0}},
-                  .fusion = FusionClass::kInjective,
-                  .infer = InferConcat,
-                  .reference = ReferenceConcat,
-                  .fold = FoldByPrepare,
-                  .prepare = PrepareConcat,
-                  .implementations =
-                      {TeImplementation<DefineConcat>(),
-                       {"blocked", IsOfChannelBlocks, ElementsOfResult, {"NCHW16c", "NCHW16c"}, Build<DefineConcat>}},
-                  .cases = axes});
+  rows.push_back(
+      {.name = "concat",
+       .summary = "tensors one after the other along an axis",
+       .arg_names = {"tensors"},
+       .attrs = {{"axis", AttrType::kInt, 0}},
+       .fusion = FusionClass::kInjective,
+       .infer = InferConcat,
+       .reference = ReferenceConcat,
+       .fold = FoldByPrepare,
+       .prepare = PrepareConcat,
+       .implementations =
+           {TeImplementation<DefineConcat>(),
+            {"blocked", IsOfChannelBlocks, ElementsOfResult, {"NCHW16c", "NCHW16c"}, Build<DefineConcat>},
+            {"blocked_3d", IsOfChannelBlocks, ElementsOfResult, {"NDCHW16c", "NDCHW16c"}, Build<DefineConcat>}},
+       .cases = axes});
   rows.push_back({.name = "strided_slice",
                   .summary = "x[begin:end:stride] of the given axes",
                   .arg_names = {"x", "axes", "begin", "end", "strides"},

@@ -130,7 +130,7 @@ te::Tensor DefineWords(const TeArgs& args) {
   const ir::Attrs attrs = (*SingleProducts<kPerWord>(args.call()))->attrs;  // one value per axis
   const topi::BlockedWindow window{attrs.GetInts("strides"), attrs.GetInts("padding"), attrs.GetInts("dilation")};
   const ir::PrimExpr edge = kPerWord == kQuad ? args.input(kEdge)(te::Indices()) : ir::MakeConst(kFactor, 0);
-  return topi::BlockedConv2d(args.input(0), args.input(1), window, attrs.GetInt("groups"), args.out_dims(), edge);
+  return topi::BlockedConv(args.input(0), args.input(1), window, attrs.GetInt("groups"), args.out_dims(), edge);
 }
 
 template <int kPerWord>

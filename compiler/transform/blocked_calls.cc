@@ -24,8 +24,8 @@ using op::Layout;
 namespace {
 
 // The heights and widths that are likely where symbols stand for them, and those of small images: of a parameter with
-// few channels, which is an image, and of others.
-constexpr int64_t kChannelsOfImage = 4, kLikelyImage[] = {224, 96}, kLikelyInside[] = {56, 24};
+// few channels, which is an image, and of others; and the depth of a volume.
+constexpr int64_t kChannelsOfImage = 4, kLikelyImage[] = {224, 96}, kLikelyInside[] = {56, 24}, kLikelyDepth = 8;
 
 // How tuning may choose "layout".
 constexpr int64_t kAllPlain = 0, kByCost = 1, kAllBlocks = 2;
@@ -98,18 +98,26 @@ bool IsScalar(const Dims& dims) {
 }
 
 bool IsPerChannel(const Dims& dims, const Dims& image) {
-  if (dims.size() != 3 && dims.size() != 4) return false;
-  const size_t c = dims.size() - 3;
-  return op::DimsEqual(dims[c], image[1]) && ir::IsConstInt(dims[c + 1], 1) && ir::IsConstInt(dims[c + 2], 1);
+  if (dims.size() != image.size() - 1 && dims.size() != image.size()) return false;
+  const auto channels = dims.end() - static_cast<std::ptrdiff_t>(image.size() - 1);
+  return op::DimsEqual(*channels, image[1]) &&
+         std::all_of(channels + 1, dims.end(), [](const ir::PrimExpr& dim) { return ir::IsConstInt(dim, 1); });
 }
 
-ir::Attrs AxesFromFront(ir::Attrs attrs) {
+ir::Attrs AxesInBlocks(ir::Attrs attrs, size_t rank) {
   const ir::AttrValue* axis = attrs.Find("axis");
-  const auto from_front = [](int64_t a) { return a < 0 ? a + 4 : a; };
+  const Layout layout = BlockedLayout(rank);
+  const auto in_blocks = [&](int64_t a) -> int64_t {
+    const int64_t logical = a < 0 ? a + static_cast<int64_t>(rank) : a;
+    for (size_t i = 0; i < layout.axes().size(); ++i) {
+      if (static_cast<int64_t>(layout.axes()[i].logical) == logical) return static_cast<int64_t>(i);
+    }
+    return logical;
+  };
   if (axis == nullptr || axis->is_none()) return attrs;
-  if (const int64_t* one = axis->get<int64_t>()) return attrs.With("axis", from_front(*one));
+  if (const int64_t* one = axis->get<int64_t>()) return attrs.With("axis", in_blocks(*one));
   std::vector<int64_t> axes = attrs.GetInts("axis");
-  for (int64_t& a : axes) a = from_front(a);
+  for (int64_t& a : axes) a = in_blocks(a);
   return attrs.With("axis", ir::AttrValue::Ints(axes));
 }
 
@@ -166,12 +174,13 @@ BlockedCalls::BlockedCalls(const ir::Function& function, const WeightBindings& w
     : weights_(weights), context_(context), options_(context.options) {
   for (const ir::Var& param : function->params) {
     const Dims* dims = TypedDimsOf(param);
-    if (dims == nullptr || dims->size() != 4) continue;
+    if (dims == nullptr || (dims->size() != kImageRank && dims->size() != kVolumeRank)) continue;
     const bool is_image = Channels(*dims).value_or(kBlock) <= kChannelsOfImage;
     for (size_t d = 2; d < dims->size(); ++d) {
+      const bool is_depth = dims->size() - d > 2;
       for (const ir::PrimVar& symbol : ir::FreePrimVars((*dims)[d])) {
         for (size_t i = 0; i < kSizes; ++i) {
-          likely_[i].emplace(symbol, ir::Int64(is_image ? kLikelyImage[i] : kLikelyInside[i]));
+          likely_[i].emplace(symbol, ir::Int64(is_depth ? kLikelyDepth : is_image ? kLikelyImage[i] : kLikelyInside[i]));
         }
       }
     }
@@ -208,17 +217,18 @@ Dims BlockedCalls::LikelyDims(Dims dims, Sizes sizes) const {
   const auto index = static_cast<size_t>(sizes);
   for (size_t d = 2; d < dims.size(); ++d) {
     ir::PrimVarMap values = likely_[index];
-    for (const ir::PrimVar& symbol : ir::FreePrimVars(dims[d])) values.emplace(symbol, ir::Int64(kLikelyInside[index]));
+    const int64_t likely = dims.size() - d > 2 ? kLikelyDepth : kLikelyInside[index];
+    for (const ir::PrimVar& symbol : ir::FreePrimVars(dims[d])) values.emplace(symbol, ir::Int64(likely));
     const auto extent = ir::AsConstInt(op::SimplifyDim(ir::Substitute(dims[d], values)));
-    dims[d] = ir::Int64(std::max<int64_t>(extent.value_or(kLikelyInside[index]), 1));
+    dims[d] = ir::Int64(std::max<int64_t>(extent.value_or(likely), 1));
   }
   return dims;
 }
 
 double BlockedCalls::ConversionCost(const Dims& dims) const {
-  const Dims likely = LikelyDims(Filled(dims, *Layout::Parse(kBlockedLayout, kPlainLayout)));
+  const Dims likely = LikelyDims(Filled(dims, BlockedLayout(dims.size())));
   // A single position's channels are in order in either form.
-  if (ir::IsConstInt(likely[2], 1) && ir::IsConstInt(likely[3], 1) && *Channels(dims) % kBlock == 0) return 0;
+  if (IsPoint(likely) && *Channels(dims) % kBlock == 0) return 0;
   return op::LayoutConversionCost(Elements(likely));
 }
 
@@ -326,8 +336,9 @@ bool BlockedCalls::FillGroups(const ir::Call& call, WindowChoice& choice) const 
   if (groups == 1) return true;
   const Dims& data = *TypedDimsOf(call->args[0]);
   const Dims& weight = *TypedDimsOf(call->args[1]);
-  const std::optional<int64_t> channels = Channels(data),
-                               outputs = Channels({weight[1], weight[0], weight[2], weight[3]});
+  Dims by_outputs = weight;
+  std::swap(by_outputs[0], by_outputs[1]);
+  const std::optional<int64_t> channels = Channels(data), outputs = Channels(by_outputs);
   if (!channels || !outputs) return false;
   if (groups == *channels && groups == *outputs) {
     choice.attrs = choice.attrs.With("groups", (groups + kBlock - 1) / kBlock * kBlock);
@@ -353,6 +364,7 @@ bool BlockedCalls::IsWorthWinograd(const ir::Call& call) const {
 // memory and four times the weights, in float32. Returns what it costs, given that of the dense one, where it can be used.
 std::optional<double> BlockedCalls::WinogradCost(const ir::Call& call, const WindowChoice& choice) const {
   if (!choice.takes_blocks() || call->args.size() != 2) return std::nullopt;
+  if (TypedDimsOf(call)->size() != kImageRank) return std::nullopt;
   // A call that names its result's dtype asks for sums of the products themselves: of integers they are exact.
   if (!call->attrs.Find("out_dtype")->is_none()) return std::nullopt;
   if (!IsPermitted(RewriteId::kWinograd, options_.rewrites)) return std::nullopt;
@@ -395,20 +407,22 @@ double BlockedCalls::WinogradRatio(const ir::Call& call, const WindowChoice& cho
 bool BlockedCalls::TakesBlocks(const ir::Call& call) const {
   const op::OpRow& row = *op::RowOf(call);
   const std::vector<Expr> inputs = op::InputTensors(call);
-  if (inputs.empty() || TypedDimsOf(call)->size() != 4) return false;
+  const size_t rank = TypedDimsOf(call)->size();
+  if (inputs.empty() || (rank != kImageRank && rank != kVolumeRank)) return false;
   for (const Expr& input : inputs) {
     const Dims* dims = TypedDimsOf(input);
-    if (dims == nullptr || !Channels(*dims)) return false;
+    if (dims == nullptr || dims->size() != rank || !Channels(*dims)) return false;
     // otherwise a block would hold channels of two inputs
     if (inputs.size() > 1 && *Channels(*dims) % kBlock != 0) return false;
   }
   const auto all_blocked = [&](const op::Implementation& implementation) {
-    return !implementation.layouts.empty() &&
-           std::ranges::all_of(implementation.layouts, [](const std::string& name) { return name == kBlockedLayout; });
+    return !implementation.layouts.empty() && std::ranges::all_of(implementation.layouts, [&](const std::string& name) {
+      return name == BlockedLayoutName(rank);
+    });
   };
   const auto implementation = std::ranges::find_if(row.implementations, all_blocked);
   if (implementation == row.implementations.end()) return false;
-  const Layout layout = *Layout::Parse(kBlockedLayout, kPlainLayout);
+  const Layout layout = BlockedLayout(rank);
   const auto trial = [&](const Expr& x) -> Result<Expr> {
     const auto type = ir::Downcast<ir::TensorTypeNode>(x->type);
     const Dims dims = layout.Physical(Filled(*type->dims, layout));
@@ -416,7 +430,8 @@ bool BlockedCalls::TakesBlocks(const ir::Call& call) const {
   };
   Result<std::vector<Expr>> args = MapTensors(call->args, trial);
   if (!args.ok()) return false;
-  const Result<ir::Call> laid_out = op::MakeCall(row.name, *std::move(args), AxesFromFront(call->attrs));
+  const Result<ir::Call> laid_out =
+      op::MakeCall(row.name, *std::move(args), AxesInBlocks(call->attrs, TypedDimsOf(call)->size()));
   if (!laid_out.ok() || !implementation->predicate(*laid_out, target_)) return false;
   return EqualDims(*TypedDimsOf(*laid_out), layout.Physical(Filled(*TypedDimsOf(call), layout)));
 }

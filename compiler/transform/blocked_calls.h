@@ -19,7 +19,7 @@ enum class BlockedCall : uint8_t {
   kNone,              // plain tensors only
   kWindow,            // has WindowChoices
   kElementwise,       // of images of one shape, scalars and values per channel
-  kSameAttributes,    // takes blocks with the same attributes: concatenations of channels, reductions over H and W
+  kSameAttributes,    // takes blocks with the same attributes: concatenations of channels, reductions over all places
   kFromChannelsLast,  // a permutation [N, H, W, C] -> [N, C, H, W] of whole blocks
   kToChannelsLast,    // and back
 };
@@ -74,7 +74,8 @@ class BlockedCalls {
   ir::PrimVarMap likely_[kSizes];  // of symbols in the function's parameters
 };
 
-// Whether the dims are those of one value, or of one value per channel of an image: [1 or N, C, 1, 1] or [C, 1, 1].
+// Whether the dims are those of one value, or of one value per channel of an image or a volume: [1 or N, C, 1, 1] or
+// [C, 1, 1] of images.
 bool IsScalar(const op::Dims& dims);
 bool IsPerChannel(const op::Dims& dims, const op::Dims& image);
 
@@ -83,8 +84,8 @@ bool IsPerChannel(const op::Dims& dims, const op::Dims& image);
 std::optional<double> ElementwiseFilling(const ir::Call& call,
                                          const std::function<std::optional<double>(const ir::Expr&)>& filling_of);
 
-// Axes 0 to 3 are the same in blocks; axes counted from the end are not.
-ir::Attrs AxesFromFront(ir::Attrs attrs);
+// Returns the attributes with the axes of an image or a volume of this rank as those of its blocked form.
+ir::Attrs AxesInBlocks(ir::Attrs attrs, size_t rank);
 
 // Returns the arguments with each tensor among them, and in tuples among them, replaced.
 Result<std::vector<ir::Expr>> MapTensors(std::vector<ir::Expr> args,

@@ -13,8 +13,17 @@ using ir::Expr;
 using op::Dims;
 using op::Layout;
 
+const char* BlockedLayoutName(size_t rank) { return rank == kVolumeRank ? kBlockedVolume : kBlockedLayout; }
+Layout BlockedLayout(size_t rank) {
+  return *Layout::Parse(BlockedLayoutName(rank), rank == kVolumeRank ? "NCDHW" : kPlainLayout);
+}
+bool IsPoint(const Dims& dims) {
+  return std::all_of(dims.begin() + 2, dims.end(), [](const ir::PrimExpr& dim) { return ir::IsConstInt(dim, 1); });
+}
+
 std::optional<int64_t> Channels(const Dims& dims) {
-  const std::optional<int64_t> channels = dims.size() == 4 ? ir::AsConstInt(dims[1]) : std::nullopt;
+  const bool is_image = dims.size() == kImageRank || dims.size() == kVolumeRank;
+  const std::optional<int64_t> channels = is_image ? ir::AsConstInt(dims[1]) : std::nullopt;
   return channels && *channels > 0 ? std::optional<int64_t>(*channels) : std::nullopt;
 }
 
@@ -109,28 +118,32 @@ Result<Expr> BlockedForms::Get(const Expr& x, Form form) {
                              Emit("permute_dims", {blocked}, {{"axes", ir::AttrValue::Ints({0, 3, 1, 2, 4})}}));
     } else {
       INGOT_RETURN_IF_ERROR(MakePlain(x));
-      INGOT_ASSIGN_OR_RETURN(blocked, LayOut(x, *Layout::Parse(kBlockedLayout, kPlainLayout)));
+      INGOT_ASSIGN_OR_RETURN(blocked, LayOut(x, BlockedLayout(dims.size())));
     }
     forms_[x].blocked = blocked;
     if (form == Form::kBlocked) return blocked;
   }
-  const ir::PrimExpr size = op::SimplifyDim(dims[2] * dims[3]);
-  const Dims& from = *TypedDimsOf(form == Form::kFlat ? blocked : known.flat);
-  const Dims view = form == Form::kFlat ? Dims{from[0], from[1], ir::Int64(1), size, from[4]}
-                                        : Dims{from[0], from[1], dims[2], dims[3], from[4]};
+  const size_t height = dims.size() - 2;  // the same axis in blocks and in plain
+  Dims view = *TypedDimsOf(form == Form::kFlat ? blocked : known.flat);
+  view[height] = form == Form::kFlat ? ir::Int64(1) : dims[height];
+  view[height + 1] = form == Form::kFlat ? op::SimplifyDim(dims[height] * dims[height + 1]) : dims[height + 1];
   INGOT_ASSIGN_OR_RETURN(const Expr result, Reshape(form == Form::kFlat ? blocked : known.flat, view));
   Forms& forms = forms_[x];
   return (form == Form::kFlat ? forms.flat : forms.blocked) = result;
 }
 
-Result<Expr> BlockedForms::GetPerChannel(const Expr& x) {
+Result<Expr> BlockedForms::GetPerChannel(const Expr& x, size_t rank) {
   const Dims& dims = *TypedDimsOf(x);
-  if (dims.size() == 4) return Get(x, Form::kBlocked);
-  if (const auto found = forms_.find(x); found != forms_.end() && found->second.blocked) return found->second.blocked;
+  if (dims.size() == rank) return Get(x, Form::kBlocked);
+  if (const auto found = forms_.find(x); found != forms_.end() && found->second.per_channel) {
+    return found->second.per_channel;
+  }
   INGOT_RETURN_IF_ERROR(MakePlain(x));
-  INGOT_ASSIGN_OR_RETURN(const Expr image, Reshape(x, {ir::Int64(1), dims[0], dims[1], dims[2]}));
-  INGOT_ASSIGN_OR_RETURN(const Expr blocked, LayOut(image, *Layout::Parse(kBlockedLayout, kPlainLayout)));
-  forms_[x].blocked = blocked;
+  Dims of_one = {ir::Int64(1)};
+  of_one.insert(of_one.end(), dims.begin(), dims.end());
+  INGOT_ASSIGN_OR_RETURN(const Expr image, Reshape(x, of_one));
+  INGOT_ASSIGN_OR_RETURN(const Expr blocked, LayOut(image, BlockedLayout(rank)));
+  forms_[x].per_channel = blocked;
   return blocked;
 }
 
@@ -153,12 +166,15 @@ Status BlockedForms::MakePlain(const Expr& x) {
   }
   Expr value = found->second.blocked ? found->second.blocked : found->second.flat;
   const Dims from = *TypedDimsOf(value);
-  const bool is_point = ir::IsConstInt(dims[2], 1) && ir::IsConstInt(dims[3], 1);
-  if (!is_point) {  // [N, C / 16, 16, H, W]; with one spatial position, channels are in order already
-    INGOT_ASSIGN_OR_RETURN(value, Emit("permute_dims", {value}, {{"axes", ir::AttrValue::Ints({0, 1, 4, 2, 3})}}));
+  const size_t blocks = BlocksAxis(dims.size());
+  if (!IsPoint(dims)) {  // [N, C / 16, 16, H, W]; with one spatial position, channels are in order already
+    const std::vector<int64_t> axes =
+        dims.size() == kVolumeRank ? std::vector<int64_t>{0, 2, 5, 1, 3, 4} : std::vector<int64_t>{0, 1, 4, 2, 3};
+    INGOT_ASSIGN_OR_RETURN(value, Emit("permute_dims", {value}, {{"axes", ir::AttrValue::Ints(axes)}}));
   }
   const bool is_filled = *Channels(dims) % kBlock != 0;
-  const Dims whole = {dims[0], op::SimplifyDim(from[1] * kBlock), dims[2], dims[3]};
+  Dims whole = dims;
+  whole[1] = op::SimplifyDim(from[blocks] * kBlock);
   if (is_filled) {
     INGOT_ASSIGN_OR_RETURN(value, Reshape(value, whole));
     INGOT_ASSIGN_OR_RETURN(const ir::Call slice, op::MakeCall("strided_slice", {value, IntTuple({1}), IntTuple({0}),

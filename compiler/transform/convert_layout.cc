@@ -126,6 +126,7 @@ class LayoutConverter {
   }
   // Whether the result has the data's rows, and more than one.
   static bool HasRows(const ir::Call& call) {
+    if (TypedDimsOf(call)->size() != kImageRank) return false;
     const Dims& in = *TypedDimsOf(call->args[0]);
     const Dims& out = *TypedDimsOf(call);
     const auto is_same = [&](size_t d) { return op::DimsEqual(in[d], out[d]) && !ir::IsConstInt(out[d], 1); };
@@ -281,13 +282,14 @@ class LayoutConverter {
         ir::ConstantData::FromBytes(tensor.dtype, tensor.dims, op::PackReference(tensor)));
   }
 
-  // Weights [O, width, h, w] of narrow groups -> [O, 16, h, w], zero between the groups of a block.
+  // Weights [O, width, taps] of narrow groups -> [O, 16, taps], zero between the groups of a block.
   Result<Expr> SpreadGroups(const Expr& weight, int64_t width) {
     const Dims dims = *TypedDimsOf(weight);
     const int64_t outputs = *ir::AsConstInt(dims[0]), blocks = (outputs + kBlock - 1) / kBlock;
     Expr value = weight;
     if (outputs % kBlock != 0) {
-      const std::vector<int64_t> pad = {0, blocks * kBlock - outputs, 0, 0, 0, 0, 0, 0};
+      std::vector<int64_t> pad(2 * dims.size(), 0);
+      pad[1] = blocks * kBlock - outputs;
       INGOT_ASSIGN_OR_RETURN(value, forms_.Emit("nn.pad", {value}, {{"pad_width", ir::AttrValue::Ints(pad)}}));
     }
     const std::vector<Expr> copies(static_cast<size_t>(kBlock / width), value);
@@ -298,25 +300,32 @@ class LayoutConverter {
     for (int64_t o = 0; o < kBlock; ++o) {
       for (int64_t i = 0; i < kBlock; ++i) mask.push_back(o / width == i / width ? 1.0f : 0.0f);
     }
-    Expr same_group = ConstantOf(mask, {1, kBlock, kBlock, 1, 1});
+    std::vector<int64_t> mask_dims(dims.size() + 1, 1);
+    mask_dims[1] = mask_dims[2] = kBlock;
+    Expr same_group = ConstantOf(mask, mask_dims);
     if (const DataType dtype = *As<ir::TensorTypeNode>(weight->type)->dtype; dtype != DataType::Float(32)) {
       INGOT_ASSIGN_OR_RETURN(same_group, forms_.Emit("astype", {same_group}, {{"dtype", dtype}}));
     }
-    const ir::PrimExpr block = ir::Int64(kBlock);
-    INGOT_ASSIGN_OR_RETURN(value, forms_.Reshape(value, {ir::Int64(blocks), block, block, dims[2], dims[3]}));
+    Dims by_block = {ir::Int64(blocks), ir::Int64(kBlock), ir::Int64(kBlock)};
+    Dims spread = {ir::Int64(blocks * kBlock), ir::Int64(kBlock)};
+    for (Dims* to : {&by_block, &spread}) to->insert(to->end(), dims.begin() + 2, dims.end());
+    INGOT_ASSIGN_OR_RETURN(value, forms_.Reshape(value, by_block));
     INGOT_ASSIGN_OR_RETURN(value, forms_.Emit("multiply", {value, same_group}, {}));
-    return forms_.Reshape(value, {ir::Int64(blocks * kBlock), block, dims[2], dims[3]});
+    return forms_.Reshape(value, spread);
   }
 
-  // A 1 x 1 convolution of images, without strides and padding.
+  // A 1 x 1 convolution of images, or of planes one behind the other, without strides and padding.
   static bool IsOneTap(const ir::Call& call) {
     if (call->args.size() < 2) return false;
     const Dims& weight = *TypedDimsOf(call->args[1]);
-    if (weight.size() != 4) return false;
-    const auto all = [&](const char* attr, int64_t value) {
-      return std::ranges::all_of(call->attrs.GetInts(attr), [&](int64_t x) { return x == value; });
-    };
-    return ir::IsConstInt(weight[2], 1) && ir::IsConstInt(weight[3], 1) && all("strides", 1) && all("padding", 0);
+    if (weight.size() != kImageRank && weight.size() != kVolumeRank) return false;
+    const size_t spatial = weight.size() - 2;
+    const std::vector<int64_t> strides = call->attrs.GetInts("strides"), padding = call->attrs.GetInts("padding");
+    for (size_t i = spatial - 2; i < spatial; ++i) {
+      if (!ir::IsConstInt(weight[2 + i], 1) || strides[i] != 1) return false;
+      if (padding[i] != 0 || padding[spatial + i] != 0) return false;
+    }
+    return true;
   }
 
   // ---- Winograd's convolution (op/topi/winograd.h)
@@ -411,7 +420,7 @@ class LayoutConverter {
       } else if (IsScalar(dims)) {
         INGOT_RETURN_IF_ERROR(forms_.MakePlain(arg));
       } else {
-        INGOT_ASSIGN_OR_RETURN(arg, forms_.GetPerChannel(arg));
+        INGOT_ASSIGN_OR_RETURN(arg, forms_.GetPerChannel(arg, out.size()));
       }
     }
     INGOT_ASSIGN_OR_RETURN(const Expr result, forms_.Emit(row.name, std::move(args), call->attrs, binding));
@@ -437,7 +446,8 @@ class LayoutConverter {
     INGOT_ASSIGN_OR_RETURN(std::vector<Expr> args,
                            MapTensors(call->args, [&](const Expr& x) { return forms_.Get(x, Form::kBlocked); }));
     INGOT_ASSIGN_OR_RETURN(const Expr result,
-                           forms_.Emit(op::RowOf(call)->name, std::move(args), AxesFromFront(call->attrs), binding));
+                           forms_.Emit(op::RowOf(call)->name, std::move(args),
+                                       AxesInBlocks(call->attrs, TypedDimsOf(call)->size()), binding));
     const std::optional<double> filling = forms_.FillingOf(op::InputTensors(call)[0]);
     forms_.Define(binding.var, result, Form::kBlocked, filling == 0.0 ? filling : std::optional<double>());
     return Status();

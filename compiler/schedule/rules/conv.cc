@@ -1,17 +1,19 @@
 // Windows over channels in blocks: direct convolution over NCHW16c (dense, grouped, depthwise, 1x1, few channels) and
-// pooling.
+// pooling; and over volumes, NDCHW16c, of which each plane of the result is an image.
 //
-//   out[n, o, y, x, v] = reduce over k of f(data[n, .., y.., x.., ..], weight[o, k, v])
+//   out[n, o, y, x, v] or out[n, d, o, y, x, v] = reduce over k of f(data[n, .., y.., x.., ..], weight[o, k, v])
 //
 // A register tile is T columns of x times B blocks of o times the vectors of v. It stays in registers while the
-// reduction runs; each vector of weights is used T times and each element of data, broadcast, for B blocks.
+// reduction runs; each vector of weights is used T times and each element of data, broadcast, for B blocks. Where rows
+// are short, a tile has several of them.
 // Element-wise consumers run in the tile's write-back. Where every load follows v (depthwise, pooling) there is nothing
 // to broadcast and B is 1.
 //
 // Rows (columns, where there is but one row: 1x1 convolutions over flattened images) come in strips. A strip's input
 // stays in the second-level cache while all blocks of o pass over it; padding is a stage that is computed strip by
 // strip, so that it costs a copy within the cache and no pass over memory. Tasks are strips of one image and group,
-// with a part of the blocks of o each where strips are few.
+// with a part of the blocks of o each where strips are few. A strip of a volume is rows of one plane, or several whole
+// planes: then weights that leave the second-level cache are read for all of them at once.
 //
 // A row of x is cut into tiles of nearly equal width: 14 columns become 5 + 5 + 4 rather than 6 + 6 + 2, which has too
 // few multiply-adds in flight to hide their latency.
@@ -31,33 +33,47 @@ using namespace ir;  // NOLINT
 
 namespace {
 
-// Dimensions of the result. Images that are one column wide count as one row: where kX is 1, kY and kX change places.
-enum Dimension : int { kN, kO, kY, kX, kV, kRank };
+// Dimensions of the result; a volume's depth stands before the channels. Images that are one column wide count as one
+// row: where kX is 1, kY and kX change places.
+enum Dimension : int { kN, kO, kY, kX, kV, kD, kRank };
+constexpr size_t kImageRank = 5, kVolumeRank = 6;
 
+bool IsVolume(const BlockSite& site) { return StoreOf(site).indices.size() == kVolumeRank; }
+
+// The iteration variable along a dimension; -1 where there is none.
 int IterAlong(const BlockSite& site, int dimension) {
-  const int x = IterOfDimension(site, kX);
+  const bool is_volume = IsVolume(site);
+  if (dimension == kD) return is_volume ? IterOfDimension(site, 1) : -1;
+  const auto iter_of = [&](int d) { return IterOfDimension(site, d == kN ? 0 : d + (is_volume ? 1 : 0)); };
+  const int x = iter_of(kX);
   const bool is_column = x >= 0 && ConstantExtent(*site.block().iter_vars[x]) == 1;
   if (is_column && (dimension == kY || dimension == kX)) dimension = dimension == kY ? kX : kY;
-  return IterOfDimension(site, dimension);
+  return iter_of(dimension);
 }
 
 std::optional<int64_t> ConstantOf(const BlockSite& site, int dimension) {
-  return ConstantExtent(*site.block().iter_vars[IterAlong(site, dimension)]);
+  const int iter = IterAlong(site, dimension);
+  return iter < 0 ? std::optional<int64_t>(1) : ConstantExtent(*site.block().iter_vars[iter]);
 }
 int64_t ExtentOf(const BlockSite& site, int dimension) { return ConstantOf(site, dimension).value_or(1); }
 
 // A symbolic height or width counts as kLikelyExtent where tiles, strips and costs are chosen; so does each of the two
-// in the one row of a flattened image.
+// in the one row of a flattened image. A depth counts as kLikelyDepth.
+constexpr int64_t kLikelyDepth = 8;
+
 int64_t LikelyExtent(const BlockSite& site, int dimension) {
+  if (dimension == kD) return ConstantOf(site, dimension).value_or(kLikelyDepth);
   const bool is_flat = dimension == kX && ConstantOf(site, kY) == 1;
   return ConstantOf(site, dimension).value_or(is_flat ? kLikelyExtent * kLikelyExtent : kLikelyExtent);
 }
 
 // What AnalyzeWindow finds about the loads of the reduction.
 struct Window {
-  bool broadcasts = false;   // an input that moves with x is the same for all of v, and for all of o in a group
-  int64_t groups = 1;        // of o
-  int64_t input_bytes = 0;   // of the inputs that move with x, per image and group; per block of o where they follow v
+  bool broadcasts = false;  // an input that moves with x is the same for all of v, and for all of o in a group
+  int64_t groups = 1;       // of o
+  int64_t input_bytes = 0;  // of the inputs that move with x, per image and group; per block of o where they follow v
+  int64_t planes = 1;       // of the result, for which these inputs are
+  int64_t taps_of_depth = 1;
   int64_t weight_bytes = 0;  // of the inputs that do not move with x, per group
 };
 
@@ -74,12 +90,12 @@ Window AnalyzeWindow(const BlockSite& site) {
       window.weight_bytes += bytes;
       continue;
     }
-    for (const int dimension : {kY, kX}) {
+    for (const int dimension : {kY, kX, kD}) {
       if (!ConstantOf(site, dimension)) bytes *= LikelyExtent(site, dimension);
     }
     window.broadcasts |= !load.uses[v];
-    if (!load.uses[v] && load.uses[o]) {  // dimension 1 holds every group's channels (blocks)
-      const auto channels = AsConstInt(load.load->buffer->shape[1]);
+    if (!load.uses[v] && load.uses[o]) {  // this dimension holds every group's channels (blocks)
+      const auto channels = AsConstInt(load.load->buffer->shape[IsVolume(site) ? 2 : 1]);
       const int64_t own = ConstantExtent(*site.block().iter_vars[ReduceIters(site)[0]]).value_or(0);
       if (channels && own > 0 && *channels % own == 0) window.groups = *channels / own;
     }
@@ -89,42 +105,87 @@ Window AnalyzeWindow(const BlockSite& site) {
   if (ExtentOf(site, kO) % window.groups != 0) window.groups = 1;
   window.input_bytes /= window.groups;
   window.weight_bytes /= window.groups;
+  if (IsVolume(site)) {  // the window's depth is its first axis, behind the channels where these are summed
+    const std::vector<int> reduce = ReduceIters(site);
+    window.planes = std::max<int64_t>(LikelyExtent(site, kD), 1);
+    window.taps_of_depth = ConstantExtent(*site.block().iter_vars[reduce[window.broadcasts ? 1 : 0]]).value_or(1);
+  }
   return window;
 }
 
 // ---- Register tiles
 struct TileChoice {
   int64_t columns = 1, blocks = 1;
+  int64_t rows = 1;  // more than one only where a tile has all columns of a row
 };
 
-// Cycles of one row of `width` columns per block of o and step of the reduction.
-double CyclesOfRow(int64_t width, const TileChoice& tile, int64_t vectors, int fma_ports) {
+// Cycles of a tile per step of the reduction.
+double CyclesOfTile(int64_t columns, const TileChoice& tile, int64_t vectors, double cycles_per_weight,
+                    const Target& target) {
   constexpr double kLoadsPerCycle = 2, kLatency = 4;
+  const auto accumulators = static_cast<double>(columns * tile.rows * tile.blocks * vectors);
+  const auto loads = static_cast<double>(columns * tile.rows + tile.blocks * vectors);
+  // Weights come from beyond the first-level cache and are loaded once per tile.
+  const double weights = static_cast<double>(tile.blocks * vectors) * cycles_per_weight;
+  return std::max({accumulators / target.fma_ports, loads / kLoadsPerCycle, kLatency}) + weights;
+}
+
+// Cycles of a row of `width` columns per block of o and step of the reduction: in tiles of nearly equal width.
+double CyclesOfRow(int64_t width, const TileChoice& tile, int64_t vectors, double cycles_per_weight,
+                   const Target& target) {
   const int64_t tiles = (width + tile.columns - 1) / tile.columns;
   double cycles = 0;
   for (int64_t i = 0; i < tiles; ++i) {
     const int64_t columns = width / tiles + (i < width % tiles ? 1 : 0);
-    const auto accumulators = static_cast<double>(columns * tile.blocks * vectors);
-    const auto loads = static_cast<double>(columns + tile.blocks * vectors);
-    // Weights come from beyond the first-level cache and are loaded once per tile.
-    const double weights = static_cast<double>(tile.blocks * vectors) / 4;
-    cycles += std::max({accumulators / fma_ports, loads / kLoadsPerCycle, kLatency}) + weights;
+    cycles += CyclesOfTile(columns, tile, vectors, cycles_per_weight, target);
   }
-  return cycles / static_cast<double>(tile.blocks);
+  return cycles / static_cast<double>(tile.blocks * tile.rows);
+}
+// The same of a volume's symbolic width, over the widths that it may have: in full tiles, and ever narrower ones
+// (CutRow). The planes of a volume are smaller than images.
+double CyclesOfSymbolicRow(const TileChoice& tile, int64_t vectors, double cycles_per_weight, const Target& target) {
+  constexpr int64_t kWidest = kLikelyExtent / 2, kNarrowest = kWidest / 8;
+  double cycles = 0;
+  for (int64_t width = kWidest; width >= kNarrowest; width /= 2) {
+    double of_row = 0;
+    for (int64_t rest = width, columns = tile.columns; rest > 0; columns = (columns + 1) / 2) {
+      const auto tiles = static_cast<double>(rest / columns);
+      of_row += tiles * CyclesOfTile(columns, tile, vectors, cycles_per_weight, target);
+      rest %= columns;
+    }
+    cycles += of_row / static_cast<double>(width * tile.blocks);
+  }
+  return cycles;
 }
 
-TileChoice ChooseTile(int64_t width, int64_t blocks_of_o, int64_t vectors, const Window& window, const Target& target) {
+// The tile for rows of this width, of which a strip has `rows`; nothing for a symbolic number.
+TileChoice ChooseTile(std::optional<int64_t> width, std::optional<int64_t> rows, int64_t blocks_of_o, int64_t vectors,
+                      const Window& window, const Target& target) {
+  // Weights that leave the second-level cache are read from beyond it once, or for each tile where those of a tile do.
+  // (Cores of one feature level have caches that differ by a factor of two.)
+  constexpr double kFromSecondLevel = 0.25, kOnceFromBeyond = 1, kFromBeyond = 4;
+  const auto cycles_per_weight = [&](int64_t blocks) {
+    if (window.weight_bytes <= target.l2_bytes) return kFromSecondLevel;
+    return window.weight_bytes / blocks_of_o * blocks <= 2 * target.l2_bytes ? kOnceFromBeyond : kFromBeyond;
+  };
+  const int64_t widest = std::max<int64_t>(width.value_or(target.num_vector_registers), 1);
   TileChoice best;
   double best_cycles = 0;
   for (int64_t blocks = 1; blocks <= blocks_of_o && blocks * vectors + 2 <= target.num_vector_registers; ++blocks) {
     if (blocks_of_o % blocks != 0 || (blocks > 1 && !window.broadcasts)) continue;
     const int64_t most = (target.num_vector_registers - blocks * vectors - 1) / (blocks * vectors);
-    const TileChoice tile{std::clamp<int64_t>(most, 1, std::max<int64_t>(width, 1)), blocks};
     if (most < 1) continue;
-    const double cycles = CyclesOfRow(width, tile, vectors, target.fma_ports);
-    if (blocks > 1 && cycles >= best_cycles) continue;
-    best = tile;
-    best_cycles = cycles;
+    const int64_t most_rows = width && rows && window.broadcasts && most >= widest ? most / widest : 1;
+    for (int64_t at_once = 1; at_once <= most_rows; ++at_once) {
+      if (at_once > 1 && *rows % at_once != 0) continue;
+      const TileChoice tile{std::min(most, widest), blocks, at_once};
+      const double of_weight = cycles_per_weight(blocks);
+      const double cycles = width ? CyclesOfRow(*width, tile, vectors, of_weight, target)
+                                  : CyclesOfSymbolicRow(tile, vectors, of_weight, target);
+      if (blocks * at_once > 1 && cycles >= best_cycles) continue;
+      best = tile;
+      best_cycles = cycles;
+    }
   }
   return best;
 }
@@ -138,32 +199,49 @@ std::vector<int64_t> Divisors(int64_t n) {
   return divisors;
 }
 
-// How many of `rows` rows (of columns, where there is one row) make a strip, so that the least traffic passes through
-// the caches.
-int64_t ChooseStrip(int64_t rows, int64_t blocks, const Window& window, const Target& target) {
+// A strip: so many rows (columns, where there is one row) of one plane, or all rows of so many planes.
+struct Strip {
+  int64_t rows = 1, planes = 1;
+};
+
+// The planes of the input, as a part of all of them, that so many planes of the result read.
+double PartOfPlanes(const Window& window, int64_t planes) {
+  const auto all = static_cast<double>(window.planes);
+  return std::min(1.0, static_cast<double>(planes + window.taps_of_depth - 1) / all);
+}
+
+// Strips of `rows` rows in each of `planes` planes, so that the least traffic passes through the caches.
+Strip ChooseStrip(int64_t rows, int64_t planes, int64_t blocks, const Window& window, const Target& target) {
   constexpr int64_t kMostRows = 1 << 16;  // with more rows no divisors are searched
-  if (rows > kMostRows || rows < 1) return std::max<int64_t>(rows, 1);
-  int64_t best = 1;
+  if (rows > kMostRows || rows < 1 || planes > kMostRows || planes < 1) return {std::max<int64_t>(rows, 1), 1};
+  Strip best;
   double best_traffic = 0;
-  for (int64_t strip : Divisors(rows)) {
-    const int64_t strips = rows / strip;
+  const auto consider = [&](Strip strip) {
+    const int64_t strips = rows / strip.rows * (planes / strip.planes);
     const bool weights_stay = window.weight_bytes <= target.l2_bytes / 4;
-    const bool input_stays = window.input_bytes / strips <= target.l2_bytes / 2;
-    const double traffic = static_cast<double>(window.weight_bytes) * static_cast<double>(weights_stay ? 1 : strips) +
-                           static_cast<double>(window.input_bytes) * static_cast<double>(input_stays ? 1 : blocks);
-    if (strip > 1 && traffic > best_traffic) continue;
+    const double input = static_cast<double>(window.input_bytes) * PartOfPlanes(window, strip.planes);
+    const bool input_stays = input / static_cast<double>(rows / strip.rows) <= static_cast<double>(target.l2_bytes / 2);
+    const double traffic =
+        static_cast<double>(window.weight_bytes) * static_cast<double>(weights_stay ? 1 : strips) +
+        input * static_cast<double>(planes / strip.planes) * static_cast<double>(input_stays ? 1 : blocks);
+    if (strip.rows * strip.planes > 1 && traffic > best_traffic) return;
     best = strip;
     best_traffic = traffic;
+  };
+  for (const int64_t strip : Divisors(rows)) consider({strip, 1});
+  for (const int64_t strip : Divisors(planes)) {
+    if (strip > 1) consider({rows, strip});
   }
   return best;
 }
-// The same where blocks of o share nothing: a strip of one block fits the first-level cache.
+// The same where blocks of o share nothing: a strip of one block and plane fits the first-level cache.
 int64_t ChooseShortStrip(int64_t rows, const Window& window, const Target& target) {
   constexpr int64_t kMostRows = 1 << 16;
   if (rows > kMostRows || rows < 1) return std::max<int64_t>(rows, 1);
+  const auto bytes = static_cast<int64_t>(static_cast<double>(window.input_bytes) * PartOfPlanes(window, 1));
   int64_t best = 1;
   for (int64_t strip : Divisors(rows)) {
-    if (window.input_bytes / (rows / strip) <= target.l1_bytes / 2) best = strip;
+    if (bytes / (rows / strip) <= target.l1_bytes / 2) best = strip;
   }
   return best;
 }
@@ -192,21 +270,23 @@ std::pair<LoopRV, LoopRV> SplitBy(Schedule& s, LoopRV loop, int64_t extent, int6
 
 struct ConvTile {
   BlockRV out;
-  LoopRV attach;              // one iteration per tile
-  LoopRV columns, blocks, v;  // of the write-back; blocks may be void
+  LoopRV attach;                    // one iteration per tile
+  LoopRV columns, rows, blocks, v;  // of the write-back; rows and blocks may be void
 };
 
-// Cuts x, around `blocks` and v, into tiles: of nearly equal width, or, where the width is symbolic, of `most` columns
-// and then of half as many, rounded up, each time. A rest of three columns is one tile: each tile reads all weights, and
-// narrow ones have too few multiply-adds to hide their latency.
-std::vector<ConvTile> CutRow(Schedule& s, BlockRV out, LoopRV x, std::optional<int64_t> width, int64_t most) {
+// Cuts x, around `rows` and `blocks` of the tile (void where it has one) and v, into tiles: of nearly equal width, or,
+// where the width is symbolic, of `most` columns and then of half as many, rounded up, each time. A rest of three columns
+// is one tile: each tile reads all weights, and narrow ones have too few multiply-adds to hide their latency.
+std::vector<ConvTile> CutRow(Schedule& s, BlockRV out, LoopRV x, std::optional<int64_t> width, TileChoice choice) {
+  const int64_t most = choice.columns;
   std::vector<ConvTile> result;
   const auto add = [&](BlockRV block, LoopRV row, int64_t columns) {
     const LoopRVs loops = s.Split(row, {kRest, columns});
-    ConvTile tile{block, loops[0], loops[1], {}, {}};
+    ConvTile tile{block, loops[0], loops[1], {}, {}, {}};
     const HandleList<InnerLoop> inner = InnerLoops(s, block, loops[1]);
     tile.v = inner.back().loop;
-    if (inner.size() > 1) tile.blocks = inner.front().loop;
+    if (choice.rows > 1) tile.rows = inner.front().loop;
+    if (choice.blocks > 1) tile.blocks = inner[inner.size() - 2].loop;
     result.push_back(tile);
   };
   if (!width) {
@@ -252,11 +332,14 @@ void PlaceReduction(Schedule& s, BlockRV partial, const ConvTile& tile, int64_t 
   s.ComputeAt(partial, tile.attach);
   const BlockSite site = s.Block(partial);
   const int x = IterAlong(site, kX), o = IterAlong(site, kO), v = IterAlong(site, kV);
+  const int y = tile.rows.id >= 0 ? IterAlong(site, kY) : -1;
   LoopRVs units, reduce;
-  LoopRV columns, blocks, vector;
+  LoopRV columns, rows, blocks, vector;
   for (const InnerLoop& entry : InnerLoops(s, partial, tile.attach)) {
     if (entry.iter == x) {
       columns = entry.loop;
+    } else if (entry.iter >= 0 && entry.iter == y) {
+      rows = entry.loop;
     } else if (entry.iter == o) {
       blocks = entry.loop;
     } else if (entry.iter == v) {
@@ -274,7 +357,7 @@ void PlaceReduction(Schedule& s, BlockRV partial, const ConvTile& tile, int64_t 
   }
   std::vector<LoopRV> order(units.begin(), units.end());
   order.insert(order.end(), reduce.begin(), reduce.end());
-  for (LoopRV loop : {columns, blocks, vector}) {
+  for (LoopRV loop : {columns, rows, blocks, vector}) {
     if (loop.id >= 0) order.push_back(loop);
   }
   s.Reorder(order);
@@ -292,17 +375,18 @@ void PlaceReduction(Schedule& s, BlockRV partial, const ConvTile& tile, int64_t 
     s.Unroll(s.Split(reduce.back(), {kRest, at_once})[1]);
   }
   VectorizeTile(s, vector, lanes);
-  if (blocks.id >= 0) s.Unroll(blocks);
-  if (columns.id >= 0) s.Unroll(columns);
+  for (LoopRV loop : {blocks, rows, columns}) {
+    if (loop.id >= 0) s.Unroll(loop);
+  }
   s.DecomposeReduction(partial, first);
 }
 
-// The loops around a write-back; groups and strips are void where there is one of them.
+// The loops around a write-back; groups, strips and planes are void where there is one of them.
 struct ConvPart {
   BlockRV out;
   LoopRV loops[kRank];
-  LoopRV groups, strips;
-  std::optional<int64_t> width;  // columns of a strip
+  LoopRV groups, strips, planes;  // planes: what is taken together is loops[kD]
+  std::optional<int64_t> width;   // columns of a strip
 };
 
 class ConvNest {
@@ -315,7 +399,7 @@ class ConvNest {
         lanes_(target.vector_lanes(StoreOf(site).buffer->dtype.bits)),
         blocks_(ExtentOf(site, kO) / window_.groups),
         cost_(KnownInstances(site) * CostOfInstance(site)) {
-    for (const int dimension : {kY, kX}) {
+    for (const int dimension : {kY, kX, kD}) {
       if (!ConstantOf(site, dimension)) cost_ *= LikelyExtent(site, dimension);
     }
   }
@@ -335,8 +419,9 @@ class ConvNest {
       handled_.push_back(s_.Block(partial).block().name);
       handled_.push_back(s_.Block(tiles_[i].out).block().name);
       VectorizeTile(s_, tiles_[i].v, lanes_);
-      if (tiles_[i].blocks.id >= 0) s_.Unroll(tiles_[i].blocks);
-      s_.Unroll(tiles_[i].columns);
+      for (LoopRV loop : {tiles_[i].blocks, tiles_[i].rows, tiles_[i].columns}) {
+        if (loop.id >= 0) s_.Unroll(loop);
+      }
     }
     for (BlockRV stage : stages_) PlaceStage(stage);
     for (LoopRV task : tasks_) ParallelizeByLikelyCost(s_, task, cost_ / std::max<int64_t>(num_tasks_, 1));
@@ -373,22 +458,44 @@ class ConvNest {
     whole.width = columns;
     if (by_columns && !columns) return CutColumns(whole);
     const int64_t along = by_columns ? *columns : LikelyExtent(site_, kY);
-    int64_t strip = !rows                ? RowsOfSymbolicStrip()
-                    : window_.broadcasts ? ChooseStrip(along, blocks_, window_, target_)
-                                         : ChooseShortStrip(along, window_, target_);
-    if (rows && along <= kMostTunedExtent) strip = s_.Choose("conv.strip", strip, Divisors(along));
-    num_strips_ = along / strip;
+    const std::optional<int64_t> depth = ConstantOf(site_, kD);
+    Strip strip{RowsOfSymbolicStrip(), PlanesAtOnce()};
+    if (rows && !window_.broadcasts) {
+      strip = {ChooseShortStrip(along, window_, target_), 1};
+    } else if (rows) {
+      strip = ChooseStrip(along, depth.value_or(1), blocks_, window_, target_);
+      if (!depth) strip.planes = PlanesAtOnce();
+    }
+    if (rows && along <= kMostTunedExtent) strip.rows = s_.Choose("conv.strip", strip.rows, Divisors(along));
+    num_strips_ = along / std::min(strip.rows, along);
     LoopRV& loop = whole.loops[by_columns ? kX : kY];
     if (rows) {
-      std::tie(whole.strips, loop) = SplitBy(s_, loop, along, strip);
+      std::tie(whole.strips, loop) = SplitBy(s_, loop, along, strip.rows);
     } else {
-      const LoopRVs parts = s_.Split(loop, {kRest, strip});
+      const LoopRVs parts = s_.Split(loop, {kRest, strip.rows});
       whole.strips = parts[0];
       loop = parts[1];
     }
-    if (by_columns) whole.width = strip;
+    if (by_columns) whole.width = strip.rows;
+    CutPlanes(whole, strip.planes);
     return {whole};
   }
+
+  // `at_once` planes of a volume belong to a task, all of them where it is 0.
+  void CutPlanes(ConvPart& part, int64_t at_once) {
+    LoopRV& planes = part.loops[kD];
+    if (planes.id < 0 || at_once == 0) return;
+    const std::optional<int64_t> depth = ConstantOf(site_, kD);
+    if (at_once == 1) {
+      std::swap(part.planes, planes);
+      num_planes_ = LikelyExtent(site_, kD);
+    } else if (depth) {
+      std::tie(part.planes, planes) = SplitBy(s_, planes, *depth, at_once);
+      num_planes_ = *depth / at_once;
+    }
+  }
+  // Of a symbolic number: all where weights leave the second-level cache.
+  int64_t PlanesAtOnce() const { return window_.broadcasts && window_.weight_bytes > target_.l2_bytes ? 0 : 1; }
 
   // A symbolic number of columns in one row: strips of whole tiles, and the rest. Where a stage pads the row, it is
   // one strip, since the stage is computed in one place.
@@ -396,8 +503,8 @@ class ConvNest {
     if (!stages_.empty()) return {whole};
     const int64_t strip = ColumnsOfStrip();
     num_strips_ = LikelyExtent(site_, kX) / strip;
-    LoopRVs order = {whole.loops[kX], whole.loops[kN], whole.groups, whole.loops[kO], whole.loops[kY], whole.loops[kV]};
-    Reorder(order);
+    Reorder({whole.loops[kX], whole.loops[kN], whole.loops[kD], whole.groups, whole.loops[kO], whole.loops[kY],
+             whole.loops[kV]});
     const Schedule::Parts parts = s_.LoopPartition(whole.loops[kX], strip);
     std::vector<ConvPart> result;
     if (!s_.IsVoid(parts.main)) {
@@ -406,6 +513,7 @@ class ConvNest {
       main.strips = split[0];
       main.loops[kX] = split[1];
       main.width = strip;
+      CutPlanes(main, PlanesAtOnce());
       result.push_back(main);
     }
     if (!s_.IsVoid(parts.tail)) {
@@ -414,10 +522,11 @@ class ConvNest {
       const HandleList<InnerLoop> inner = InnerLoops(s_, tail.out, parts.tail);
       size_t next = 0;
       tail.loops[kX] = parts.tail;
-      for (const int d : {kN, kO, kY, kV}) {
+      for (const int d : {kN, kD, kO, kY, kV}) {
         if (d == kO && whole.groups.id >= 0) tail.groups = inner[next++].loop;
         if (whole.loops[d].id >= 0) tail.loops[d] = inner[next++].loop;
       }
+      CutPlanes(tail, PlanesAtOnce());
       result.push_back(tail);
     }
     return result;
@@ -432,13 +541,15 @@ class ConvNest {
   // Whole tiles whose input stays in half of the second-level cache.
   int64_t ColumnsOfStrip() const {
     constexpr int64_t kMostTiles = 16;
-    const int64_t tile = TileOf(std::nullopt).columns;
+    const int64_t tile = TileOf(std::nullopt, std::nullopt).columns;
     const int64_t bytes = std::max<int64_t>(window_.input_bytes * tile / LikelyExtent(site_, kX), 1);
     return tile * std::clamp<int64_t>(target_.l2_bytes / 2 / bytes, 1, kMostTiles);
   }
 
-  TileChoice TileOf(std::optional<int64_t> width) const {
-    return ChooseTile(width.value_or(LikelyExtent(site_, kX)), blocks_, ExtentOf(site_, kV) / lanes_, window_, target_);
+  TileChoice TileOf(std::optional<int64_t> width, std::optional<int64_t> rows) const {
+    if (!width) rows = std::nullopt;
+    if (!width && (!IsVolume(site_) || ConstantOf(site_, kY) == 1)) width = LikelyExtent(site_, kX);
+    return ChooseTile(width, rows, blocks_, ExtentOf(site_, kV) / lanes_, window_, target_);
   }
 
   // What tuning may do about the tile: any that the registers hold.
@@ -453,6 +564,7 @@ class ConvNest {
     const int64_t most = std::clamp<int64_t>(most_columns(tile.blocks), 1, std::max<int64_t>(width, 1));
     for (int64_t count = 1; count <= most; ++count) columns.push_back(count);
     tile.columns = s_.Choose("conv.columns", std::min(tile.columns, most), columns);
+    if (tile.columns < width || tile.rows * width > most_columns(tile.blocks)) tile.rows = 1;
     return tile;
   }
 
@@ -483,21 +595,22 @@ class ConvNest {
 
   // Makes the tasks of a part, and cuts its rows into tiles.
   void PlaceTasks(const ConvPart& part) {
-    TileChoice tile = TileOf(part.width);
+    TileChoice tile = TileOf(part.width, AsConstInt(s_.Loop(part.loops[kY]).loop->extent));
     if (part.width && ConstantOf(site_, kX)) tile = TunedTile(tile, *part.width);
-    const int64_t strips_in_all = ExtentOf(site_, kN) * window_.groups * num_strips_;
+    const int64_t strips_in_all = ExtentOf(site_, kN) * window_.groups * num_strips_ * num_planes_;
     int64_t parts = window_.broadcasts ? ChooseParts(blocks_ / tile.blocks, strips_in_all, cost_) : blocks_;
     if (window_.broadcasts && ConstantOf(site_, kX)) {
       parts = s_.Choose("conv.parts", parts, Divisors(blocks_ / tile.blocks));
     }
     num_tasks_ = strips_in_all * parts;
-    LoopRV o = part.loops[kO], tile_blocks, task_blocks;
+    LoopRV o = part.loops[kO], tile_blocks, tile_rows, task_blocks;
     if (tile.blocks > 1) {
       const LoopRVs split = s_.Split(o, {kRest, tile.blocks});
       o = split[0];
       tile_blocks = split[1];
     }
-    const LoopRV n = part.loops[kN], y = part.loops[kY], x = part.loops[kX], v = part.loops[kV];
+    const LoopRV n = part.loops[kN], d = part.loops[kD], x = part.loops[kX], v = part.loops[kV];
+    LoopRV y = part.loops[kY];
     LoopRVs order, tasks;
     if (window_.broadcasts) {
       if (parts > 1) {
@@ -505,20 +618,27 @@ class ConvNest {
         task_blocks = split[0];
         o = split[1];
       }
-      tasks = {n, part.groups, part.strips, task_blocks};
+      tasks = {n, part.planes, part.groups, part.strips, task_blocks};
       const auto rows = AsConstInt(s_.Loop(y).loop->extent), others = AsConstInt(s_.Loop(o).loop->extent);
+      if (tile.rows > 1) {
+        const LoopRVs split = s_.Split(y, {kRest, tile.rows});
+        y = split[0];
+        tile_rows = split[1];
+      }
       const bool has_both = rows && *rows > 1 && others && *others > 1;
       const bool rows_outside = has_both && s_.Choose("conv.rows_outside", 0, {0, 1}) != 0;
-      order = {n, part.groups, part.strips, task_blocks, o, y, x, tile_blocks, v};
-      if (rows_outside) order = {n, part.groups, part.strips, task_blocks, y, o, x, tile_blocks, v};
+      order = {n, part.planes, part.groups, part.strips, task_blocks, o, d, y, x, tile_rows, tile_blocks, v};
+      if (rows_outside) {
+        order = {n, part.planes, part.groups, part.strips, task_blocks, d, y, o, x, tile_rows, tile_blocks, v};
+      }
     } else {
-      tasks = {n, o, part.strips};
-      order = {n, o, part.strips, y, x, v};
+      tasks = {n, part.planes, o, part.strips};
+      order = {n, part.planes, o, part.strips, d, y, x, v};
     }
     Reorder(order);
     erase_if(tasks, IsVoidLoop);
     tasks_.push_back(tasks.size() > 1 ? s_.Fuse(tasks) : tasks[0]);
-    for (const ConvTile& cut : CutRow(s_, part.out, x, part.width, tile.columns)) tiles_.push_back(cut);
+    for (const ConvTile& cut : CutRow(s_, part.out, x, part.width, tile)) tiles_.push_back(cut);
   }
 
   // Padding is computed strip by strip, under the task's loop.
@@ -547,7 +667,7 @@ class ConvNest {
   BlockRVs stages_;  // what pads the data
   std::vector<ConvTile> tiles_;
   LoopRVs tasks_;
-  int64_t num_strips_ = 1, num_tasks_ = 1;
+  int64_t num_strips_ = 1, num_planes_ = 1, num_tasks_ = 1;
 };
 
 }  // namespace
@@ -555,10 +675,15 @@ class ConvNest {
 Match<> MatchesConv(const ScheduleState& state, const BlockSite& site, const Target& target) {
   const Match<> reduction = AsReduction(state, site);
   if (!reduction) return reduction;
-  if (StoreOf(site).indices.size() != kRank) return Declined{"its result is no image with channels in blocks"};
+  const size_t rank = StoreOf(site).indices.size();
+  if (rank != kImageRank && rank != kVolumeRank) {
+    return Declined{"its result is no image with channels in blocks"};
+  }
   if (ReduceIters(site).size() < 2) return Declined{"it is a batched product, which has no window"};
   for (int d = 0; d < kRank; ++d) {
-    if (IterAlong(site, d) < 0) return Declined{"a dimension of its result has no loop"};
+    if (IterAlong(site, d) < 0 && (d != kD || rank == kVolumeRank)) {
+      return Declined{"a dimension of its result has no loop"};
+    }
   }
   const int x = IterAlong(site, kX), v = IterAlong(site, kV);
   const std::optional<int64_t> lanes = ConstantExtent(*site.block().iter_vars[v]);

@@ -276,6 +276,47 @@ void PoolCases(CaseBuilder& b) {
   }
 }
 
+// The same over volumes: planes that see padding alone, are strided or lie far apart, short rows that make one tile with
+// others, and weights that several planes share.
+void BlockedVolumeCases(CaseBuilder& b) {
+  const auto conv = [&](const char* label, IntList data, IntList weight, Attrs attrs, DataType dtype = kF32) {
+    attrs = attrs.With("data_layout", data.size() == 5 ? "NCDHW" : "NDCHW16c").With("out_layout", "NDCHW16c");
+    attrs = attrs.With("kernel_layout", weight.size() == 7 ? "OIDHW16i16o" : "OIDHW16o");
+    ConvCase(b, "nn.conv3d", label, std::move(data), std::move(weight), std::move(attrs), dtype);
+  };
+  conv("blocked", {1, 3, 2, 3, 13, 16}, {1, 2, 3, 3, 3, 16, 16}, {{"padding", 1}});
+  conv("blocked_plane", {2, 1, 1, 4, 4, 16}, {2, 1, 3, 3, 3, 16, 16}, {{"padding", 1}});
+  conv("blocked_strided", {2, 4, 1, 5, 9, 16}, {3, 1, 3, 2, 3, 16, 16},
+       {{"strides", Ints({2, 1, 3})}, {"padding", Ints({1, 0, 1, 1, 1, 0})}});
+  conv("blocked_depth", {1, 5, 2, 1, 20, 16}, {3, 2, 3, 1, 1, 16, 16}, {{"padding", Ints({1, 0, 0, 1, 0, 0})}});
+  conv("blocked_planes", {1, 3, 1, 5, 7, 16}, {2, 1, 1, 3, 3, 16, 16}, {{"padding", Ints({0, 1, 1, 0, 1, 1})}});
+  conv("blocked_dilated", {1, 6, 1, 7, 7, 16}, {1, 1, 2, 3, 3, 16, 16},
+       {{"dilation", Ints({3, 2, 1})}, {"padding", 2}});
+  conv("blocked_far_apart", {1, 5, 1, 6, 9, 16}, {1, 1, 3, 3, 3, 16, 16},
+       {{"dilation", Ints({4, 1, 5})}, {"padding", Ints({4, 1, 5, 4, 1, 5})}});
+  conv("blocked_groups", {1, 2, 4, 3, 9, 16}, {2, 2, 2, 3, 3, 16, 16}, {{"groups", 2}, {"padding", 1}});
+  conv("blocked_pointwise", {2, 2, 2, 1, 21, 16}, {3, 2, 1, 1, 1, 16, 16}, {});
+  conv("blocked_point", {3, 1, 2, 1, 1, 16}, {5, 2, 1, 1, 1, 16, 16}, {});
+  conv("blocked_first", {1, 3, 4, 5, 17}, {2, 3, 3, 3, 3, 16}, {{"strides", Ints({1, 2, 2})}, {"padding", 1}});
+  conv("blocked_depthwise", {1, 3, 2, 5, 13, 16}, {2, 1, 3, 3, 3, 16}, {{"groups", 32}, {"padding", 1}});
+  conv("blocked_empty", {0, 2, 1, 3, 3, 16}, {1, 1, 3, 3, 3, 16, 16}, {{"padding", 1}});
+  for (const DataType narrow : {DataType::Float(16), DataType::Bfloat16()}) {
+    const std::string label = "blocked_" + narrow.ToString();
+    conv(label.c_str(), {1, 2, 1, 3, 5, 16}, {1, 1, 3, 3, 3, 16, 16}, {{"padding", 1}}, narrow);
+  }
+  for (const char* op : {"nn.max_pool3d", "nn.avg_pool3d"}) {
+    for (const bool ceil : {false, true}) {
+      b.Add(op, ceil ? "blocked_ceil" : "blocked", {Data(kF32, {2, 4, 1, 7, 9, 16})},
+            {{"pool_size", 3},
+             {"strides", 2},
+             {"padding", Ints({1, 1, 0, 1, 0, 1})},
+             {"ceil_mode", ceil},
+             {"count_include_pad", ceil},
+             {"layout", "NDCHW16c"}});
+    }
+  }
+}
+
 // Convolutions over channels in blocks. The extents give tiles of several widths, tails, strips, and several blocks of
 // output channels.
 void BlockedCases(CaseBuilder& b) {
@@ -302,6 +343,7 @@ void BlockedCases(CaseBuilder& b) {
   conv("blocked_depthwise", {1, 2, 5, 13, 16}, {2, 1, 3, 3, 16}, {{"groups", 32}, {"padding", 1}});
   conv("blocked_depthwise_strided", {2, 1, 7, 7, 16}, {1, 1, 5, 5, 16},
        {{"groups", 16}, {"padding", Ints({2, 1, 2, 2})}, {"strides", 2}});
+  BlockedVolumeCases(b);
   // Floats of 16 bits are widened with the padding, or before it.
   for (const DataType narrow : {DataType::Float(16), DataType::Bfloat16()}) {
     const auto of_16_bits = [&](const std::string& label, IntList data, IntList weight, Attrs attrs) {
