@@ -141,6 +141,12 @@ double CyclesOfRow(int64_t width, const TileChoice& tile, int64_t vectors, doubl
   }
   return cycles / static_cast<double>(tile.blocks * tile.rows);
 }
+// The columns of the tile that a symbolic row has after one of so many: half, rounded up. A rest of three columns is one
+// tile: each tile reads all weights, and narrow ones have too few multiply-adds to hide their latency.
+int64_t NarrowerTile(int64_t columns) {
+  constexpr int64_t kFewColumns = 4;
+  return columns > kFewColumns ? (columns + 1) / 2 : columns - 1;
+}
 // The same of a volume's symbolic width, over the widths that it may have: in full tiles, and ever narrower ones
 // (CutRow). The planes of a volume are smaller than images.
 double CyclesOfSymbolicRow(const TileChoice& tile, int64_t vectors, double cycles_per_weight, const Target& target) {
@@ -148,7 +154,7 @@ double CyclesOfSymbolicRow(const TileChoice& tile, int64_t vectors, double cycle
   double cycles = 0;
   for (int64_t width = kWidest; width >= kNarrowest; width /= 2) {
     double of_row = 0;
-    for (int64_t rest = width, columns = tile.columns; rest > 0; columns = (columns + 1) / 2) {
+    for (int64_t rest = width, columns = tile.columns; rest > 0; columns = NarrowerTile(columns)) {
       const auto tiles = static_cast<double>(rest / columns);
       of_row += tiles * CyclesOfTile(columns, tile, vectors, cycles_per_weight, target);
       rest %= columns;
@@ -275,8 +281,7 @@ struct ConvTile {
 };
 
 // Cuts x, around `rows` and `blocks` of the tile (void where it has one) and v, into tiles: of nearly equal width, or,
-// where the width is symbolic, of `most` columns and then of half as many, rounded up, each time. A rest of three columns
-// is one tile: each tile reads all weights, and narrow ones have too few multiply-adds to hide their latency.
+// where the width is symbolic, of `most` columns and then of ever narrower ones.
 std::vector<ConvTile> CutRow(Schedule& s, BlockRV out, LoopRV x, std::optional<int64_t> width, TileChoice choice) {
   const int64_t most = choice.columns;
   std::vector<ConvTile> result;
@@ -290,8 +295,7 @@ std::vector<ConvTile> CutRow(Schedule& s, BlockRV out, LoopRV x, std::optional<i
     result.push_back(tile);
   };
   if (!width) {
-    constexpr int64_t kFewColumns = 4;
-    for (int64_t columns = most; columns > 0; columns = columns > kFewColumns ? (columns + 1) / 2 : columns - 1) {
+    for (int64_t columns = most; columns > 0; columns = NarrowerTile(columns)) {
       const Schedule::Parts parts = s.LoopPartition(x, columns);
       if (!s.IsVoid(parts.main)) add(out, parts.main, columns);
       if (s.IsVoid(parts.tail)) break;
