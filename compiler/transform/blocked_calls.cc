@@ -180,7 +180,9 @@ BlockedCalls::BlockedCalls(const ir::Function& function, const WeightBindings& w
       const bool is_depth = dims->size() - d > 2;
       for (const ir::PrimVar& symbol : ir::FreePrimVars((*dims)[d])) {
         for (size_t i = 0; i < kSizes; ++i) {
-          likely_[i].emplace(symbol, ir::Int64(is_depth ? kLikelyDepth : is_image ? kLikelyImage[i] : kLikelyInside[i]));
+          likely_[i].emplace(symbol, ir::Int64(is_depth   ? kLikelyDepth
+                                               : is_image ? kLikelyImage[i]
+                                                          : kLikelyInside[i]));
         }
       }
     }

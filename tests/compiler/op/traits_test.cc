@@ -92,8 +92,10 @@ std::vector<Arrangement> ArrangementsOf(const IntList& dims) {
 
 // NCHW to NCHW16c; channels fill whole blocks.
 ReferenceTensor Blocked(const ReferenceTensor& x) {
-  const Layout layout = *Layout::Parse("NCHW16c", "NCHW");
+  const bool is_volume = x.dims.size() == 5;
+  const Layout layout = is_volume ? *Layout::Parse("NDCHW16c", "NCDHW") : *Layout::Parse("NCHW16c", "NCHW");
   IntList dims = {x.dims[0], x.dims[1] / 16, x.dims[2], x.dims[3], 16};
+  if (is_volume) dims = {x.dims[0], x.dims[2], x.dims[1] / 16, x.dims[3], x.dims[4], 16};
   ReferenceTensor out = NewReference(x.dtype, std::move(dims));
   ForEachIndex(out.dims, [&](const Index& index, int64_t flat) {
     CopyElement(x, Flatten(x.dims, layout.LogicalIndex(index)), out, flat);
@@ -382,8 +384,8 @@ TEST_CASE("views have the elements of their first tensor in its order") {
   }
 }
 
-// ---- layouts: an implementation whose tensors are all NCHW16c computes the operator on blocked tensors with the same
-// axes
+// ---- layouts: an implementation whose tensors are all NCHW16c, or all NDCHW16c, computes the operator on blocked tensors
+// with the same axes, of which the depth then stands before the channels
 TEST_CASE("what follows its inputs into blocks of channels commutes with them") {
   int tried = 0;
   for (const OpRow* row : AllOps()) {
@@ -394,28 +396,36 @@ TEST_CASE("what follows its inputs into blocks of channels commutes with them") 
       if (names_layout) continue;  // the call says so, and its reference evaluation is in those layouts
       const std::string name = row->name;
       CAPTURE(name);
-      CHECK(std::ranges::all_of(implementation.layouts, [](const std::string& l) { return l == "NCHW16c"; }));
+      const bool is_volume = implementation.layouts.front() == "NDCHW16c";
+      const std::string layout = is_volume ? "NDCHW16c" : "NCHW16c";
+      CHECK(std::ranges::all_of(implementation.layouts, [&](const std::string& l) { return l == layout; }));
+      const IntList dims = is_volume ? IntList{2, 32, 4, 3, 5} : IntList{2, 32, 3, 5}, places = {0, 2, 1, 3, 4};
+      const auto rank = static_cast<int64_t>(dims.size());
       // Every choice of axes for which the implementation takes the call.
       int taken = 0;
-      for (int subset = 0; subset < 1 << 4; ++subset) {
-        IntList axes;
-        for (int64_t axis = 0; axis < 4; ++axis) {
-          if ((subset >> axis & 1) != 0) axes.push_back(axis);
+      for (int subset = 0; subset < 1 << rank; ++subset) {
+        IntList axes, axes_in_blocks;
+        for (int64_t axis = 0; axis < rank; ++axis) {
+          if ((subset >> axis & 1) == 0) continue;
+          axes.push_back(axis);
+          axes_in_blocks.push_back(is_volume ? places[axis] : axis);
         }
         const auto axis = std::ranges::find(row->attrs, std::string_view("axis"),
                                             [](const AttrSpec& spec) { return std::string_view(spec.name); });
         REQUIRE(axis != row->attrs.end());
         if (axis->type == AttrType::kInt && axes.size() != 1) continue;
-        ir::Attrs attrs = axis->type == AttrType::kInt ? ir::Attrs{{"axis", axes[0]}}
-                                                       : ir::Attrs{{"axis", ir::AttrValue::Ints(axes)}};
-        if (axis->type != AttrType::kInt) attrs = attrs.With("keepdims", true);
+        const auto attrs_of = [&](const IntList& chosen) {
+          if (axis->type == AttrType::kInt) return ir::Attrs{{"axis", chosen[0]}};
+          return ir::Attrs{{"axis", ir::AttrValue::Ints(chosen)}, {"keepdims", true}};
+        };
         const bool joins = row->arg_names[0] == std::string_view("tensors");
-        OpCase c{row->name, "blocked", {Data(kF32, {2, 32, 3, 5})}, attrs};
+        OpCase c{row->name, "blocked", {Data(kF32, dims)}, attrs_of(axes)};
         if (joins) {
-          c.inputs.push_back(Data(kF32, {2, 32, 3, 5}, 2));
+          c.inputs.push_back(Data(kF32, dims, 2));
           c.args = AsTuple;
         }
         OpCase blocked = c;
+        blocked.attrs = attrs_of(axes_in_blocks);
         for (ReferenceTensor& input : blocked.inputs) input = Blocked(input);
         const Result<ir::Call> call = CallOf(blocked);
         if (!call.ok() || !implementation.predicate(*call, Target())) continue;
