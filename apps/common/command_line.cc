@@ -2,6 +2,8 @@
 #include "apps/common/command_line.h"
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdlib>
 #include <iostream>
 
 #include "runtime/suggest.h"
@@ -55,10 +57,27 @@ CommandLine::CommandLine(const std::string& tool, const std::string& description
 }
 CommandLine::~CommandLine() = default;
 
+namespace {
+
+// What the library would cut to the number of 64 bits that is nearest.
+template <typename T>
+std::string NoteOverflow(const std::string& text) {
+  errno = 0;
+  if constexpr (std::is_unsigned_v<T>) {
+    std::strtoull(text.c_str(), nullptr, 0);
+  } else {
+    std::strtoll(text.c_str(), nullptr, 0);
+  }
+  return errno == ERANGE ? "the number " + text + " does not fit 64 bits" : "";
+}
+
+}  // namespace
+
 template <typename T>
 Option CommandLine::Add(const char* names, T& target, const char* text) {
   CLI::Option* option = app_->add_option(names, target, text);
   if constexpr (std::is_same_v<T, std::optional<std::string>>) option->expected(0, 1);
+  if constexpr (std::is_integral_v<T>) option->check(NoteOverflow<T>);
   return Option(option);
 }
 template Option CommandLine::Add(const char*, std::string&, const char*);

@@ -87,6 +87,10 @@ class HostileTools(unittest.TestCase):
             for value in "-1", "nan", "-inf", "x":
                 result = self.run_tool("vm-run", exe, f"{option}={value}")
                 self.assertEqual(result.returncode, USAGE, f"{option}={value}: {result.stderr}")
+        for option in "--fuel", "--max-memory", "--repeat":
+            result = self.run_tool("vm-run", exe, option, 10**20)
+            self.assertEqual(result.returncode, USAGE, result.stderr)
+            self.assertIn(b"does not fit", result.stderr)
         self.assertEqual(self.run_tool("vm-run", exe, "--fuel", 5, "--max-memory", 10**6, "--deadline", 9).returncode, 0)
 
     def test_deadlines_hold_inside_of_builtins_and_before_the_call(self):
