@@ -171,7 +171,7 @@ topi::BlockedWindow BlockedWindowOf(const ir::Call& call) {
   return {call->attrs.GetInts("strides"), call->attrs.GetInts("padding"), call->attrs.GetInts("dilation")};
 }
 
-te::Tensor DefineConv(const TeArgs& args) {
+te::Tensor DefineBlockedConv(const TeArgs& args) {
   return topi::BlockedConv(args.input(0), args.input(1), BlockedWindowOf(args.call()),
                            args.call()->attrs.GetInt("groups"), args.out_dims(),
                            ir::MakeConst(args.input(0).dtype(), 0));
@@ -254,15 +254,21 @@ bool WordsPay(int64_t groups, int64_t width, int64_t outputs) {
 std::vector<Implementation> BlockedConv(size_t spatial) {
   const char* data = kBlockedData[spatial];
   std::vector<Implementation> result = {
-      {"blocked", IsDense, DenseCost, {data, kDenseKernel[spatial], data}, Build<DefineConv>}};
+      {"blocked", IsDense, DenseCost, {data, kDenseKernel[spatial], data}, Build<DefineBlockedConv>}};
   if (spatial == 2) {
     result.push_back(
-        {"blocked_int16", IsDenseOfInt16, DenseCostOfInt16, {data, "OIHW16i16o", data}, Build<DefineConv>});
+        {"blocked_int16", IsDenseOfInt16, DenseCostOfInt16, {data, "OIHW16i16o", data}, Build<DefineBlockedConv>});
   }
-  result.push_back(
-      {"blocked_depthwise", IsDepthwise, DepthwiseCost, {data, kOutputKernel[spatial], data}, Build<DefineConv>});
-  result.push_back(
-      {"blocked_first", IsFirst, FirstCost, {kPlainData[spatial], kOutputKernel[spatial], data}, Build<DefineConv>});
+  result.push_back({"blocked_depthwise",
+                    IsDepthwise,
+                    DepthwiseCost,
+                    {data, kOutputKernel[spatial], data},
+                    Build<DefineBlockedConv>});
+  result.push_back({"blocked_first",
+                    IsFirst,
+                    FirstCost,
+                    {kPlainData[spatial], kOutputKernel[spatial], data},
+                    Build<DefineBlockedConv>});
   return result;
 }
 

@@ -467,9 +467,8 @@ std::optional<Stmt> TransposeSquare(const For& outer, const For& inner, arith::A
   std::vector<std::pair<const BufferLoadNode*, std::vector<PrimExpr>>> columns;
   for (const BufferLoadNode* load : loads.found) {
     const PrimExpr expr = Ref<BufferLoadNode>(load);
-    const auto same = std::ranges::find_if(columns, [&](const auto& known) {
-      return StructuralEqual(expr, Ref<BufferLoadNode>(known.first));
-    });
+    const auto same = std::ranges::find_if(
+        columns, [&](const auto& known) { return StructuralEqual(expr, Ref<BufferLoadNode>(known.first)); });
     if (same != columns.end()) {
       std::vector<PrimExpr> shared = same->second;
       columns.emplace_back(load, std::move(shared));
