@@ -116,11 +116,16 @@ def split_layout(layout):
     return re.findall("[A-Za-z]", layout)
 
 
+def axes_in_order(letters):
+    """The capitals as ONNX orders them: of images or of weights, channels, then the places."""
+    return sorted(filter(str.isupper, letters), key="NOCIDHW".index)
+
+
 def plain(x, layout):
-    """x with its axes in the order of the layout's capitals, inner parts joined."""
+    """x with its axes in ONNX's order, inner parts joined."""
     letters = split_layout(layout)
     order, dims = [], []
-    for letter in filter(str.isupper, letters):
+    for letter in axes_in_order(letters):
         parts = [i for i, other in enumerate(letters) if other.upper() == letter]
         parts.sort(key=lambda i: letters[i].islower())
         order += parts
@@ -131,7 +136,7 @@ def plain(x, layout):
 def in_layout(y, layout, dims):
     """The way back: y into a layout whose dims are given."""
     letters = split_layout(layout)
-    order = [i for letter in filter(str.isupper, letters) for i, other in enumerate(letters) if other.upper() == letter]
+    order = [i for letter in axes_in_order(letters) for i, other in enumerate(letters) if other.upper() == letter]
     split = [dims[i] for i in order]
     return y.reshape(split).transpose(np.argsort(order))
 

@@ -141,8 +141,8 @@ double CyclesOfRow(int64_t width, const TileChoice& tile, int64_t vectors, doubl
   }
   return cycles / static_cast<double>(tile.blocks * tile.rows);
 }
-// The columns of the tile that a symbolic row has after one of so many: half, rounded up. A rest of three columns is one
-// tile: each tile reads all weights, and narrow ones have too few multiply-adds to hide their latency.
+// The columns of the tile that a symbolic row has after one of so many: half, rounded up. A rest of three columns is
+// one tile: each tile reads all weights, and narrow ones have too few multiply-adds to hide their latency.
 int64_t NarrowerTile(int64_t columns) {
   constexpr int64_t kFewColumns = 4;
   return columns > kFewColumns ? (columns + 1) / 2 : columns - 1;
@@ -471,7 +471,7 @@ class ConvNest {
       if (!depth) strip.planes = PlanesAtOnce();
     }
     if (rows && along <= kMostTunedExtent) strip.rows = s_.Choose("conv.strip", strip.rows, Divisors(along));
-    num_strips_ = along / std::min(strip.rows, along);
+    num_strips_ = along / std::clamp<int64_t>(strip.rows, 1, std::max<int64_t>(along, 1));
     LoopRV& loop = whole.loops[by_columns ? kX : kY];
     if (rows) {
       std::tie(whole.strips, loop) = SplitBy(s_, loop, along, strip.rows);

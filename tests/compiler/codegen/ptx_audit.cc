@@ -540,6 +540,8 @@ constexpr Exception kExceptions[] = {
     // A gate for each of 77 states, computed by as many threads, with all of its weights on their way.
     {"gates float32", kOwnChoice, 6},
     {"query ", kOwnChoice, kLeastWarpsOfTiles},
+    // Convolutions over volumes in blocks of channels, which no pass makes for a GPU: what several planes share.
+    {"conv3d_ndchwc", kOwnChoice, 8},
 };
 
 std::string OverBudget(const std::string& what, const Entry& entry, const Used& used, const std::string& sm) {
