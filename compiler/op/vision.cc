@@ -139,11 +139,12 @@ RoiSide SideOf(const RoiCall& roi, size_t axis, DataType wide, const std::functi
   if (!roi.aligned) length = ir::Max(length, Number(wide, 1));
   return {start, length / Number(wide, static_cast<double>(roi.pooled[axis]))};
 }
-// Place number `sample` of `samples` of a bin.
+// Place number `sample` of `samples` of a bin. Where bins are as long as they have samples, no step rounds: a sample
+// right at the edge, behind which nothing counts, is there.
 PrimExpr PlaceOf(const RoiSide& side, const PrimExpr& bin, const PrimExpr& sample, const PrimExpr& samples) {
   const DataType wide = side.start->dtype;
-  const PrimExpr part = (ir::Cast(wide, sample) + Number(wide, 0.5)) / ir::Cast(wide, samples);
-  return side.start + (ir::Cast(wide, bin) + part) * side.bin;
+  const PrimExpr into_bin = (ir::Cast(wide, sample) + Number(wide, 0.5)) * side.bin / ir::Cast(wide, samples);
+  return side.start + ir::Cast(wide, bin) * side.bin + into_bin;
 }
 
 // What a place along one axis lies between, and how far behind the first of them; places beyond the image by more than

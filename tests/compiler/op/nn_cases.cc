@@ -618,6 +618,13 @@ void VisionCases(CaseBuilder& b) {
   align("adaptive", adaptive);
   align("adaptive_aligned", adaptive.With("aligned", true));
   align("adaptive_max", adaptive.With("mode", "max"));
+  // Bins of whole numbers, as many samples, and some of these right at the edge, behind which nothing counts.
+  const ReferenceTensor at_edges = Of(kF32, {3, 4}, {-9, -20, 5, 1, -8, -17, 6, 4, -9, -16, 5, 5});
+  for (const int64_t samples : {0, 7}) {
+    b.Add("vision.roi_align", "at_edges_" + std::to_string(samples),
+          {Data(kF32, {1, 2, 3, 4}), at_edges, Of(kI64, {3}, {0, 0, 0})},
+          {{"pooled_size", Ints({3, 2})}, {"sample_ratio", samples}, {"aligned", true}});
+  }
   // A box that ends before it begins has no samples.
   b.Add("vision.roi_align", "no_samples",
         {Data(kF32, {1, 2, 3, 3}), Of(kF32, {1, 4}, {2, 2, 1, 1}), Of(kI64, {1}, {0})}, adaptive.With("aligned", true));
