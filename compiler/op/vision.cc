@@ -230,8 +230,8 @@ te::Tensor DefineRoiAlign(const TeArgs& args) {
   return topi::Map(bins, finish, "roi_bins");
 }
 
-// The samples of a bin along an axis: how many there are, and those that may lie in the image, from `begin` on. A box may
-// be far longer than the image, and samples outside are zeros.
+// The samples of a bin along an axis: how many there are, and those that may lie in the image, from `begin` on. A box
+// may be far longer than the image, and samples outside are zeros.
 struct BinSamples {
   PrimExpr count, begin, steps;
 };
