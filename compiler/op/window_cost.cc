@@ -42,8 +42,6 @@ double BlockedChannelwiseCost(const WindowExtents& window) {
 
 double WinogradTransformCost(double elements) { return 32 * elements; }
 
-double WeightReadCost(double bytes) { return 9 * bytes; }
-
 double LayoutConversionCost(double elements) {
   constexpr double kPerCall = 64 << 10;
   return kPerCall + 10 * elements;

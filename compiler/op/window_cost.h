@@ -27,9 +27,6 @@ double BlockedChannelwiseCost(const WindowExtents& window);
 // Winograd's transformations of an image's elements, before and after the products.
 double WinogradTransformCost(double elements);
 
-// Reading weights that lie beyond the caches of a core.
-double WeightReadCost(double bytes);
-
 // A conversion of an image between plain and blocks.
 double LayoutConversionCost(double elements);
 

@@ -23,9 +23,9 @@ using op::Layout;
 
 namespace {
 
-// The heights and widths that are likely where symbols stand for them, and those of small images: of a parameter with
-// few channels, which is an image, and of others; and the depth of a volume.
-constexpr int64_t kChannelsOfImage = 4, kLikelyImage[] = {224, 96}, kLikelyInside[] = {56, 24}, kLikelyDepth = 8;
+// The heights and widths that are likely where symbols stand for them: of a parameter with few channels, which is an
+// image, and of others; and the depth of a volume.
+constexpr int64_t kChannelsOfImage = 4, kLikelyImage = 224, kLikelyInside = 56, kLikelyDepth = 8;
 
 // How tuning may choose "layout".
 constexpr int64_t kAllPlain = 0, kByCost = 1, kAllBlocks = 2;
@@ -179,11 +179,7 @@ BlockedCalls::BlockedCalls(const ir::Function& function, const WeightBindings& w
     for (size_t d = 2; d < dims->size(); ++d) {
       const bool is_depth = dims->size() - d > 2;
       for (const ir::PrimVar& symbol : ir::FreePrimVars((*dims)[d])) {
-        for (size_t i = 0; i < kSizes; ++i) {
-          likely_[i].emplace(symbol, ir::Int64(is_depth   ? kLikelyDepth
-                                               : is_image ? kLikelyImage[i]
-                                                          : kLikelyInside[i]));
-        }
+        likely_.emplace(symbol, ir::Int64(is_depth ? kLikelyDepth : is_image ? kLikelyImage : kLikelyInside));
       }
     }
   }
@@ -215,11 +211,10 @@ BlockedCall BlockedCalls::KindOf(const ir::Binding& binding) const {
 }
 
 // ---- Costs of symbolic sizes
-Dims BlockedCalls::LikelyDims(Dims dims, Sizes sizes) const {
-  const auto index = static_cast<size_t>(sizes);
+Dims BlockedCalls::LikelyDims(Dims dims) const {
   for (size_t d = 2; d < dims.size(); ++d) {
-    ir::PrimVarMap values = likely_[index];
-    const int64_t likely = dims.size() - d > 2 ? kLikelyDepth : kLikelyInside[index];
+    ir::PrimVarMap values = likely_;
+    const int64_t likely = dims.size() - d > 2 ? kLikelyDepth : kLikelyInside;
     for (const ir::PrimVar& symbol : ir::FreePrimVars(dims[d])) values.emplace(symbol, ir::Int64(likely));
     const auto extent = ir::AsConstInt(op::SimplifyDim(ir::Substitute(dims[d], values)));
     dims[d] = ir::Int64(std::max<int64_t>(extent.value_or(likely), 1));
@@ -271,18 +266,13 @@ void BlockedCalls::ChooseWinograd(const ir::Call& call, std::vector<WindowChoice
   for (WindowChoice& choice : choices) {
     choice.winograd_cost = WinogradCost(call, choice);
     is_possible |= choice.winograd_cost.has_value();
-    // A symbol's sizes are all those that a caller may give: as much faster at the likely ones as it is slower at the
-    // small ones is no gain.
-    choice.is_winograd_cheaper =
-        choice.winograd_cost && IsWorthWinograd(call) &&
-        WinogradRatio(call, choice, Sizes::kLikely) * WinogradRatio(call, choice, Sizes::kSmall) < 1;
-    is_cheaper |= choice.is_winograd_cheaper;
+    is_cheaper |= choice.winograd_cost && IsWorthWinograd(call) && *choice.winograd_cost < choice.cost;
   }
   if (!is_possible) return;
   const int64_t chosen = context_.Choose("winograd:" + SizesOf(call), is_cheaper ? 1 : 0, {0, 1});
   for (WindowChoice& choice : choices) {
     if (chosen == 0 || !choice.winograd_cost) continue;
-    if (is_cheaper && !choice.is_winograd_cheaper) continue;  // the usual choice
+    if (is_cheaper && *choice.winograd_cost >= choice.cost) continue;  // the usual choice
     choice.cost = *choice.winograd_cost;
     choice.is_winograd = true;
   }
@@ -380,29 +370,14 @@ std::optional<double> BlockedCalls::WinogradCost(const ir::Call& call, const Win
       !all_one("strides") || !all_one("dilation")) {
     return std::nullopt;
   }
-  return choice.cost * WinogradRatio(call, choice, Sizes::kLikely);
-}
-
-// What it costs of the dense one, the reading of the weights included: they are 36 float32 for each kernel.
-double BlockedCalls::WinogradRatio(const ir::Call& call, const WindowChoice& choice, Sizes sizes) const {
   const Layout layout = *Layout::Parse(kBlockedLayout, kPlainLayout);
-  const auto dims_at = [&](const ir::Expr& image, Sizes at) {
-    return LikelyDims(Filled(*TypedDimsOf(image), layout), at);
-  };
-  const Dims in = dims_at(call->args[0], sizes), out = dims_at(call, sizes);
+  const Dims in = LikelyDims(Filled(*TypedDimsOf(call->args[0]), layout)),
+             out = LikelyDims(Filled(*TypedDimsOf(call), layout));
   const int64_t height = *ir::AsConstInt(out[2]), width = *ir::AsConstInt(out[3]);
   const int64_t tiles = TilesOf(height) * TilesOf(width);
   const double covered = static_cast<double>(tiles * op::topi::kWinogradTile * op::topi::kWinogradTile) /
                          static_cast<double>(height * width);
-  const Dims& weight = *TypedDimsOf(call->args[1]);
-  const int64_t bytes_of_dense = *As<ir::TensorTypeNode>(call->args[1]->type)->dtype->SizeBytes(9);
-  const double kernels = Elements({weight[0], weight[1]});
-  constexpr double kBytes = op::topi::kWinogradPlaces * op::topi::kWinogradPlaces * sizeof(float);
-  // The dense one costs the same for each element of its result.
-  const double dense = choice.cost * Elements(out) / Elements(dims_at(call, Sizes::kLikely));
-  return (dense * covered / 4 + op::WinogradTransformCost((Elements(in) + Elements(out)) * covered) +
-          op::WeightReadCost(kernels * kBytes)) /
-         (dense + op::WeightReadCost(kernels * static_cast<double>(bytes_of_dense)));
+  return choice.cost * covered / 4 + op::WinogradTransformCost((Elements(in) + Elements(out)) * covered);
 }
 
 // ---- Calls with the same attributes

@@ -32,8 +32,7 @@ struct WindowChoice {
   double cost = 0;
   int64_t narrow_group = 0;             // width of groups that share blocks; 0: no groups share
   std::optional<double> winograd_cost;  // of a dense convolution that Winograd's can compute
-  bool is_winograd_cheaper = false;
-  bool is_winograd = false;  // it does
+  bool is_winograd = false;             // it does
 
   bool takes_blocks() const { return layouts.front().IsBlocked(); }
   bool makes_blocks() const { return layouts.back().IsBlocked(); }
@@ -55,23 +54,19 @@ class BlockedCalls {
  private:
   std::optional<WindowChoice> Consider(const ir::Call& call, const op::Implementation& implementation) const;
   bool FillGroups(const ir::Call& call, WindowChoice& choice) const;
-  // Where symbols stand for the sizes of images, these count as likely ones, or as small ones.
-  enum class Sizes : uint8_t { kLikely, kSmall };
-  static constexpr size_t kSizes = 2;
   std::optional<double> WinogradCost(const ir::Call& call, const WindowChoice& choice) const;
-  double WinogradRatio(const ir::Call& call, const WindowChoice& choice, Sizes sizes) const;
   bool IsWorthWinograd(const ir::Call& call) const;
   void ChooseLayout(std::vector<WindowChoice>& choices) const;
   void ChooseWinograd(const ir::Call& call, std::vector<WindowChoice>& choices) const;
   bool TakesBlocks(const ir::Call& call) const;
   // Returns the image's dims with a height and a width that are not known replaced by likely ones.
-  op::Dims LikelyDims(op::Dims dims, Sizes sizes = Sizes::kLikely) const;
+  op::Dims LikelyDims(op::Dims dims) const;
 
   const WeightBindings& weights_;
   PassContext& context_;
   const PassOptions& options_;
   Target target_;
-  ir::PrimVarMap likely_[kSizes];  // of symbols in the function's parameters
+  ir::PrimVarMap likely_;  // of symbols in the function's parameters
 };
 
 // Whether the dims are those of one value, or of one value per channel of an image or a volume: [1 or N, C, 1, 1] or

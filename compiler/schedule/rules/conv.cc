@@ -72,7 +72,8 @@ struct Window {
   bool broadcasts = false;  // an input that moves with x is the same for all of v, and for all of o in a group
   int64_t groups = 1;       // of o
   int64_t input_bytes = 0;  // of the inputs that move with x, per image and group; per block of o where they follow v
-  int64_t planes = 1;       // of the result, for which these inputs are
+  bool is_of_volume = false;
+  int64_t planes = 1;  // of the result, for which these inputs are
   int64_t taps_of_depth = 1;
   int64_t weight_bytes = 0;  // of the inputs that do not move with x, per group
 };
@@ -107,6 +108,7 @@ Window AnalyzeWindow(const BlockSite& site) {
   window.weight_bytes /= window.groups;
   if (IsVolume(site)) {  // the window's depth is its first axis, behind the channels where these are summed
     const std::vector<int> reduce = ReduceIters(site);
+    window.is_of_volume = true;
     window.planes = std::max<int64_t>(LikelyExtent(site, kD), 1);
     window.taps_of_depth = ConstantExtent(*site.block().iter_vars[reduce[window.broadcasts ? 1 : 0]]).value_or(1);
   }
@@ -171,7 +173,8 @@ TileChoice ChooseTile(std::optional<int64_t> width, std::optional<int64_t> rows,
   // (Cores of one feature level have caches that differ by a factor of two.)
   constexpr double kFromSecondLevel = 0.25, kOnceFromBeyond = 1, kFromBeyond = 4;
   const auto cycles_per_weight = [&](int64_t blocks) {
-    if (window.weight_bytes <= target.l2_bytes) return kFromSecondLevel;
+    // (Of images this was measured to choose no better tiles.)
+    if (!window.is_of_volume || window.weight_bytes <= target.l2_bytes) return kFromSecondLevel;
     return window.weight_bytes / blocks_of_o * blocks <= 2 * target.l2_bytes ? kOnceFromBeyond : kFromBeyond;
   };
   const int64_t widest = std::max<int64_t>(width.value_or(target.num_vector_registers), 1);
@@ -186,8 +189,8 @@ TileChoice ChooseTile(std::optional<int64_t> width, std::optional<int64_t> rows,
       if (at_once > 1 && *rows % at_once != 0) continue;
       const TileChoice tile{std::min(most, widest), blocks, at_once};
       const double of_weight = cycles_per_weight(blocks);
-      const double cycles = width ? CyclesOfRow(*width, tile, vectors, of_weight, target)
-                                  : CyclesOfSymbolicRow(tile, vectors, of_weight, target);
+      const double cycles = width || !window.is_of_volume ? CyclesOfRow(widest, tile, vectors, of_weight, target)
+                                                          : CyclesOfSymbolicRow(tile, vectors, of_weight, target);
       if (blocks * at_once > 1 && cycles >= best_cycles) continue;
       best = tile;
       best_cycles = cycles;
