@@ -76,7 +76,7 @@ int64_t IntPower(int64_t a, int64_t b) {
 PrimExpr Power(PrimExpr a, PrimExpr b) {
   if (a->dtype.is_floating()) return ir::CallIntrinsic(ir::Intrinsic::kPow, {a, b});
   const auto constant = [&](int64_t value) { return ir::IntImm(a->dtype, value); };
-  // (Of arithmetic that folds where the exponent is known, to the products alone.)
+  // Bits are tested by division and remainder, which fold for constants: a known exponent leaves products alone.
   const auto bit = [&](int i) {
     return ir::NotEqual(ir::FloorMod(ir::FloorDiv(b, constant(int64_t{1} << i)), constant(2)), constant(0));
   };

@@ -2,24 +2,28 @@
 kernel, stride, dilation, padding and group along each of the three axes, of static sizes and of free ones, which are
 called with several, for CPUs with AVX2 and with AVX-512.
 
-usage: volumes.py BIN_DIR [SEED ...]    exits 77 (skipped) without numpy, onnx and onnxruntime"""
+usage: volumes.py BIN_DIR [SEED ...]    seeds left out: six that are always the same, and two from the commit's hash;
+exits 77 (skipped) without numpy, onnx and onnxruntime"""
 import pathlib
 import subprocess
 import sys
 import tempfile
 import unittest
 
+sys.path.insert(1, str(pathlib.Path(__file__).resolve().parent.parent / "fuzz"))
 try:
     import numpy as np
     import onnx
     import onnxruntime
     from onnx import TensorProto, helper, numpy_helper
+
+    from graph_fuzz import commit_seed
 except ImportError as error:
     print("SKIP:", error)
     sys.exit(77)
 
 BIN = pathlib.Path(sys.argv[1]).resolve()
-SEEDS = [int(seed) for seed in sys.argv[2:]] or range(8)
+SEEDS = [int(seed) for seed in sys.argv[2:]] or [*range(6), commit_seed(), commit_seed() + 1]
 FREE = ["batch", "frames", "height", "width"]
 
 

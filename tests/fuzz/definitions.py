@@ -10,7 +10,7 @@ import itertools
 import math
 
 import numpy as np
-from onnx import numpy_helper
+from onnx import inliner, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from oracle import name_of, session, small_model
@@ -459,6 +459,7 @@ BODIES = {"If": branch, "Loop": loop, "Scan": scan}
 
 
 def evaluate_model(model, inputs):
-    """Every tensor of the model by name, as evaluate_graph gives them."""
+    """Every tensor of the model by name, as evaluate_graph gives them; those inside of its functions have other names."""
+    model = inliner.inline_local_functions(model)
     opset = next(o.version for o in model.opset_import if o.domain == "")
     return evaluate_graph(model.graph, inputs, opset, {})

@@ -167,8 +167,9 @@ te::Tensor SumsOfConv(const te::Tensor& data, const te::Tensor& weight, const Bl
   // plane is left out at once.
   std::vector<bool> skips(spatial, false);
   if (is_zero && !is_narrow) {
-    for (size_t k = 0; k < spatial; ++k)
+    for (size_t k = 0; k < spatial; ++k) {
       skips[k] = is_far || (spatial == 3 && k == 0 && taps[k] > 1 && IsPadded(window, k));
+    }
   }
   const bool skips_zeros = std::ranges::find(skips, true) != skips.end();
   const te::Tensor wide = is_narrow ? Widened(data, ir::Attrs{}) : data;
