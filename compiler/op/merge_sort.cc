@@ -6,9 +6,11 @@
 
 namespace ingot::op {
 
-MergeSort::MergeSort(PrimExpr n)
+MergeSort::MergeSort(PrimExpr n) : MergeSort(n, ir::MakeBuffer("order", DataType::Int(64), {ir::Int64(2), n})) {}
+
+MergeSort::MergeSort(PrimExpr n, Buffer order)
     : n_(std::move(n)),
-      order_(ir::MakeBuffer("order", DataType::Int(64), {ir::Int64(2), n_})),
+      order_(std::move(order)),
       state_(ir::MakeBuffer("state", DataType::Int(64), {ir::Int64(kStates)}, "local")) {}
 
 PrimExpr MergeSort::Sorted(const PrimExpr& i) const { return Load(order_, {Get(kHalf), i}); }

@@ -12,6 +12,8 @@ namespace ingot::op {
 class MergeSort {
  public:
   explicit MergeSort(PrimExpr n);
+  // In a workspace of int64[2, n], which another sort may have in other cases.
+  MergeSort(PrimExpr n, Buffer order);
 
   // Local to one iteration of the block that sorts; order() is workspace where n is a symbol or large.
   const Buffer& order() const { return order_; }

@@ -13,6 +13,7 @@
 #include "compiler/op/infer.h"
 #include "compiler/op/merge_sort.h"
 #include "compiler/op/place_heap.h"
+#include "compiler/op/radix_sort.h"
 #include "compiler/op/reference.h"
 #include "compiler/op/statements.h"
 #include "compiler/op/topi/reduction.h"
@@ -290,44 +291,101 @@ Result<std::vector<ReferenceTensor>> ReferenceSort(const ir::Call& call, std::sp
   return results;
 }
 
-Statements DefineSort(const TeArgs& args, const Buffers& inputs, const Buffers& outputs) {
+// One row's sort as statements: fn(the element at a place, the results' stores of the element that came i-th) gives them.
+using SortOfRow =
+    std::function<Stmt(const RadixSort::Elements& element,
+                       const std::function<Stmt(const std::function<PrimExpr(const PrimExpr&)>& sorted)>&)>;
+
+Statements DefineSortOfRows(const TeArgs& args, const Buffers& inputs, const Buffers& outputs,
+                            std::vector<Buffer> local, const SortOfRow& sort) {
   const Buffer& x = inputs[0];
   const size_t axis = ArgAxisOf(args);
   const SortKind kind = SortKindOf(args.call());
   const PrimExpr& count = outputs[0]->shape[axis];
-  const MergeSort sort(x->shape[axis]);
-  const Stmt nest =
-      SpatialNest("sort", Others(x->shape, axis),
-                  [&](const Places& row) {
-                    const Stmt write = Loop(count, [&](const PrimExpr& i) {
-                      return Let("from", sort.Sorted(i), [&](const PrimExpr& from) {
-                        std::vector<Stmt> stores;
-                        if (kind.values)
-                          stores.push_back(Store(outputs.front(), Load(x, At(row, axis, from)), At(row, axis, i)));
-                        if (kind.indices) {
-                          const Buffer& out = outputs.back();
-                          stores.push_back(Store(out, ir::Cast(out->dtype, from), At(row, axis, i)));
-                        }
-                        return ir::MakeSeq(std::move(stores));
-                      });
-                    });
-                    const auto is_before = [&](const PrimExpr& a, const PrimExpr& b) {
-                      const PrimExpr first = Load(x, At(row, axis, a)), second = Load(x, At(row, axis, b));
-                      return kind.descending ? IsLess(first, second) : IsLess(second, first);
-                    };
-                    const Stmt steps = ir::MakeSeq({sort.Sort({is_before}), write});
-                    const PrimExpr enough = HasElements(count, x->shape[axis]);
-                    return Assert(enough, "top-k of fewer than k elements", steps);
-                  },
-                  {sort.state(), sort.order()});
-  return std::vector<Stmt>{nest};
+  const auto sort_row = [&](const Places& row) {
+    const auto element = [&](const PrimExpr& i) { return Load(x, At(row, axis, i)); };
+    const auto write = [&](const std::function<PrimExpr(const PrimExpr&)>& sorted) {
+      return Loop(count, [&](const PrimExpr& i) {
+        return Let("from", sorted(i), [&](const PrimExpr& from) {
+          std::vector<Stmt> stores;
+          if (kind.values) stores.push_back(Store(outputs.front(), element(from), At(row, axis, i)));
+          if (kind.indices) {
+            const Buffer& out = outputs.back();
+            stores.push_back(Store(out, ir::Cast(out->dtype, from), At(row, axis, i)));
+          }
+          return ir::MakeSeq(std::move(stores));
+        });
+      });
+    };
+    return Assert(HasElements(count, x->shape[axis]), "top-k of fewer than k elements", sort(element, write));
+  };
+  return std::vector<Stmt>{SpatialNest("sort", Others(x->shape, axis), sort_row, std::move(local))};
 }
 
-// Whether the k places of a row fit the local buffers of a kernel.
+Stmt SortByMerges(const MergeSort& sort, const RadixSort::Elements& element, bool descending) {
+  return sort.Sort({[&](const PrimExpr& a, const PrimExpr& b) {
+    return descending ? IsLess(element(a), element(b)) : IsLess(element(b), element(a));
+  }});
+}
+
+Statements DefineSort(const TeArgs& args, const Buffers& inputs, const Buffers& outputs) {
+  const MergeSort sort(inputs[0]->shape[ArgAxisOf(args)]);
+  const bool descending = SortKindOf(args.call()).descending;
+  return DefineSortOfRows(
+      args, inputs, outputs, {sort.state(), sort.order()}, [&](const auto& element, const auto& write) {
+        return ir::MakeSeq(
+            {SortByMerges(sort, element, descending), write([&](const PrimExpr& i) { return sort.Sorted(i); })});
+      });
+}
+
+// The elements of a row along the axis; nothing: a symbol, or not known.
+std::optional<int64_t> ExtentOfRow(const ir::Call& call) {
+  const Result<ir::TensorType> x = TensorArg(call, 0);
+  if (!x.ok() || !(*x)->dims) return std::nullopt;
+  const Result<int> axis = AxisOf(call, (*x)->rank);
+  return axis.ok() ? ir::AsConstInt((*(*x)->dims)[static_cast<size_t>(*axis)]) : std::nullopt;
+}
+
+// Rows of at least so many elements are sorted by their digits.
+constexpr int64_t kDigitsPay = 96;
+
+bool SortsByDigits(const ir::Call& call, const Target& target) {
+  if (target.kind == Target::Kind::kCuda) return false;
+  const auto extent = ExtentOfRow(call);
+  return !extent || (*extent >= kDigitsPay && *extent <= RadixSort::kMaxElements);
+}
+
+Statements DefineSortByDigits(const TeArgs& args, const Buffers& inputs, const Buffers& outputs) {
+  const Buffer& x = inputs[0];
+  const PrimExpr& n = x->shape[ArgAxisOf(args)];
+  const bool descending = SortKindOf(args.call()).descending;
+  const RadixSort sort(n, x->dtype, descending);
+  const auto by_digits = [&](const auto& element, const auto& write) {
+    return ir::MakeSeq({sort.Sort(element), write([&](const PrimExpr& i) { return sort.Sorted(i); })});
+  };
+  if (ir::AsConstInt(n)) return DefineSortOfRows(args, inputs, outputs, sort.local(), by_digits);
+  // Short rows are merged, and those whose places do not fit.
+  const MergeSort merge(n, sort.words());
+  std::vector<Buffer> local = sort.local();
+  local.push_back(merge.state());
+  return DefineSortOfRows(args, inputs, outputs, std::move(local), [&](const auto& element, const auto& write) {
+    const Stmt merged = ir::MakeSeq(
+        {SortByMerges(merge, element, descending), write([&](const PrimExpr& i) { return merge.Sorted(i); })});
+    const PrimExpr pays = ir::And(ir::Int64(kDigitsPay) <= n, n <= ir::Int64(RadixSort::kMaxElements));
+    return ir::Make<ir::IfStmtNode>(pays, by_digits(element, write), merged);
+  });
+}
+
+// Of a row's elements, one in so many.
+constexpr int64_t kSortPays = 4;
+
+// Whether the k places of a row fit the local buffers of a kernel, and are few enough of it that no sort is faster.
 bool FitsHeap(const ir::Call& call, const Target& target) {
   const Result<ir::TensorType> x = TensorArg(call, 0);
   const int64_t k = call->attrs.GetInt("k");
   if (!x.ok() || !(*x)->dtype || k < 1 || k > target.max_stack_bytes) return false;
+  const auto extent = ExtentOfRow(call);
+  if (extent && k > *extent / kSortPays && SortsByDigits(call, target)) return false;
   return PlaceHeap::LocalBytes(k, *(*x)->dtype) <= target.max_stack_bytes / 2;
 }
 
@@ -400,7 +458,9 @@ OpRow SortRow(const char* name, const char* summary, std::vector<AttrSpec> attrs
           .attrs = std::move(attrs),
           .infer = infer,
           .reference = ReferenceSort,
-          .implementations = {{"merge", Always, SortCost, {}, BuildStatements<DefineSort>}, CudaSort()},
+          .implementations = {{"digits", SortsByDigits, InputElements, {}, BuildStatements<DefineSortByDigits>},
+                              {"merge", Always, SortCost, {}, BuildStatements<DefineSort>},
+                              CudaSort()},
           .cases = cases};
 }
 

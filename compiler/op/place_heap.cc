@@ -4,44 +4,12 @@
 
 #include <utility>
 
+#include "compiler/op/element_order.h"
+
 namespace ingot::op {
 namespace {
 
-using ir::Intrinsic;
-
 constexpr int64_t kAskedAtOnce = 16;  // elements that are compared with the root's at once
-
-DataType RankDataType(DataType dtype) {
-  const bool is_narrow = dtype.bits < 32 || (dtype.bits == 32 && !dtype.is_uint());
-  return DataType::Int(is_narrow ? 32 : 64);
-}
-
-PrimExpr Reinterpreted(DataType dtype, const PrimExpr& x) {
-  return ir::Make<ir::PrimCallNode>(dtype, Intrinsic::kReinterpret, std::vector<PrimExpr>{x});
-}
-
-PrimExpr Xor(const PrimExpr& a, const PrimExpr& b) { return ir::CallIntrinsic(Intrinsic::kBitwiseXor, {a, b}); }
-
-// What is compared in place of narrow floats and booleans.
-PrimExpr ComparableOf(const PrimExpr& element) {
-  const DataType dtype = element->dtype;
-  if (dtype.is_bool()) return ir::Cast(DataType::Int(32), element);
-  return dtype.is_floating() && dtype.bits < 32 ? ir::Cast(DataType::Float(32), element) : element;
-}
-
-// An integer that is the greater the greater x is, and the greatest one for NaN.
-PrimExpr OrderOf(const PrimExpr& x) {
-  const DataType dtype = x->dtype, rank = RankDataType(dtype);
-  if (!dtype.is_floating()) {
-    if (dtype.is_uint() && dtype.bits == 64) return Xor(Reinterpreted(rank, x), ir::MinValue(rank));
-    return ir::Cast(rank, x);
-  }
-  const PrimExpr zero = ir::MakeConst(dtype, 0), greatest = ir::MaxValue(rank);
-  const PrimExpr bits = Reinterpreted(rank, ir::Select(ir::Equal(x, zero), zero, x));
-  const PrimExpr signs = ir::CallIntrinsic(Intrinsic::kShiftRight, {bits, ir::IntImm(rank, rank.bits - 1)});
-  const PrimExpr flips = ir::CallIntrinsic(Intrinsic::kBitwiseAnd, {signs, greatest});  // of numbers below 0
-  return ir::Select(IsNan(x), greatest, Xor(bits, flips));
-}
 
 // Whether entry a comes before entry b: a total order, whatever the order is in which the heap met the places.
 template <typename Entry>
@@ -54,7 +22,7 @@ PrimExpr ComesBefore(const Entry& a, const Entry& b) {
 PlaceHeap::PlaceHeap(int64_t k, DataType dtype, bool descending)
     : k_(k),
       descending_(descending),
-      ranks_(ir::MakeBuffer("ranks", RankDataType(dtype), {ir::Int64(k + 1)}, "local")),
+      ranks_(ir::MakeBuffer("ranks", OrderDataType(dtype), {ir::Int64(k + 1)}, "local")),
       places_(ir::MakeBuffer("places", DataType::Int(64), {ir::Int64(k + 1)}, "local")),
       bound_(ir::MakeBuffer("bound", dtype, {ir::Int64(1)}, "local")),
       enters_("enters") {}
@@ -66,12 +34,12 @@ std::vector<Buffer> PlaceHeap::local() const {
 }
 
 int64_t PlaceHeap::LocalBytes(int64_t k, DataType dtype) {
-  return (k + 1) * (RankDataType(dtype).bits / 8 + 8) + (dtype.bits + 7) / 8 + HeapSink::kLocalBytes + 8;
+  return (k + 1) * (OrderDataType(dtype).bits / 8 + 8) + (dtype.bits + 7) / 8 + HeapSink::kLocalBytes + 8;
 }
 
 PrimExpr PlaceHeap::RankOf(const PrimExpr& element) const {
-  const PrimExpr order = OrderOf(ComparableOf(element));
-  return descending_ ? order : Xor(order, ir::MakeConst(order->dtype, -1));
+  const PrimExpr order = OrderOf(element);
+  return descending_ ? order : ir::CallIntrinsic(ir::Intrinsic::kBitwiseXor, {order, ir::MakeConst(order->dtype, -1)});
 }
 
 // Whether an element at a later place may come before the bound: by one comparison, which holds for NaN, too.

@@ -238,9 +238,35 @@ void OrderingCases(CaseBuilder& b) {
     b.Add(op, "ties", {ties});
     b.Add(op, "ties_descending", {ties}, {{"descending", true}});
     b.Add(op, "long", {Data(kF32, {1, 100})});
+    b.Add(op, "rows", {Data(kF32, {3, 200})});
+    b.Add(op, "columns", {Data(kF32, {200, 3})}, {{"axis", 0}});
+    b.Add(op, "few", {Data(kF32, {9})});
     b.Add(op, "one", {Data(kF32, {3, 1})});
     b.Add(op, "empty", {Data(kF32, {2, 0})});
     b.Add(op, "specials", {nans});
+    // By digits: of all dtypes, equal elements, the least and greatest ones, and both signs.
+    for (DataType dtype : DataTypesOf(op)) {
+      ReferenceTensor many = Data(dtype, {130});
+      for (int64_t i = 0; i < 130; i += 4) CopyElement(many, i / 8, many, i);
+      SetNumber(many, 1, dtype.is_floating() ? -kInf : dtype.is_uint() || dtype.is_bool() ? 0 : -128);
+      SetNumber(many, 2, dtype.is_floating() ? kInf : dtype.is_bool() ? 1 : 127);
+      if (dtype.is_floating()) SetNumber(many, 3, kNan);
+      if (dtype.is_floating()) SetNumber(many, 7, -0.0);
+      if (dtype.is_floating()) SetNumber(many, 9, 0.0);
+      b.Add(op, dtype.ToString() + "_many", {many});
+      b.Add(op, dtype.ToString() + "_many_descending", {many}, {{"descending", true}});
+    }
+    const std::vector<int64_t> extremes = {INT64_MAX, INT64_MIN, -1, 0, 1, int64_t{1} << 32, -(int64_t{1} << 32), 255};
+    for (const DataType dtype : {DataType::Int(64), DataType::UInt(64), DataType::Int(32), DataType::UInt(32)}) {
+      ReferenceTensor wide = Data(dtype, {128});
+      for (int64_t i = 0; i < 128; ++i) {
+        const int64_t x = extremes[static_cast<size_t>(i * 5 % 8)] ^ (i / 64);
+        const int64_t narrow = dtype.is_uint() ? int64_t{static_cast<uint32_t>(x)} : static_cast<int32_t>(x);
+        wide.ints[static_cast<size_t>(i)] = dtype.bits == 64 ? x : narrow;
+      }
+      b.Add(op, dtype.ToString() + "_extremes", {wide});
+      b.Add(op, dtype.ToString() + "_extremes_descending", {wide}, {{"descending", true}});
+    }
   }
   b.Add("argsort", "int64", {Data(kF32, {2, 5})}, {{"dtype", "int64"}});
   MoveCases(b, "topk", {{"k", 3}, {"axis", 1}}, {2, 7, 2});
@@ -268,7 +294,7 @@ void OrderingCases(CaseBuilder& b) {
       b.Add("topk", std::to_string(k) + (largest ? "_greatest" : "_least"), {rows}, {{"k", k}, {"largest", largest}});
     }
   }
-  b.Add("topk", "by_merging", {Data(kF32, {2, 5000})}, {{"k", 4999}});  // more than local buffers hold
+  b.Add("topk", "of_all", {Data(kF32, {2, 5000})}, {{"k", 4999}});  // more than local buffers hold
 }
 
 }  // namespace
