@@ -19,9 +19,10 @@
 // few multiply-adds in flight to hide their latency.
 //
 // Heights and widths may be symbolic. Rows then come in strips of a few, the last of which is shorter; a row is cut
-// into full tiles and into ever narrower ones for the rest; the columns of a flattened image come in strips of whole
+// into full tiles and into ever narrower ones for the rest, which take more blocks of o at once; the columns of a flattened image come in strips of whole
 // tiles, and the rest of them is a task of its own.
 #include <algorithm>
+#include <functional>
 
 #include "compiler/schedule/rules/analysis.h"
 #include "compiler/schedule/rules/epilogue.h"
@@ -284,9 +285,36 @@ struct ConvTile {
   LoopRV columns, rows, blocks, v;  // of the write-back; rows and blocks may be void
 };
 
-// Cuts x, around `rows` and `blocks` of the tile (void where it has one) and v, into tiles: of nearly equal width, or,
-// where the width is symbolic, of `most` columns and then of ever narrower ones.
-std::vector<ConvTile> CutRow(Schedule& s, BlockRV out, LoopRV x, std::optional<int64_t> width, TileChoice choice) {
+// Cuts x, around some blocks of o (void where it has one) and v, into tiles of `most` columns and then of ever narrower
+// ones, each of as many of these blocks as `blocks_of` says.
+std::vector<ConvTile> CutSymbolicRow(Schedule& s, BlockRV out, LoopRV x, int64_t most, int64_t blocks_at_hand,
+                                     const std::function<int64_t(int64_t columns)>& blocks_of) {
+  std::vector<ConvTile> result;
+  for (int64_t columns = most; columns > 0; columns = NarrowerTile(columns)) {
+    const Schedule::Parts parts = s.LoopPartition(x, columns);
+    if (!s.IsVoid(parts.main)) {
+      const LoopRVs loops = s.Split(parts.main, {kRest, columns});
+      const HandleList<InnerLoop> inner = InnerLoops(s, out, loops[1]);
+      ConvTile tile{out, loops[0], loops[1], {}, {}, inner.back().loop};
+      if (blocks_at_hand > 1) {
+        const auto [turns, blocks] = SplitBy(s, inner.front().loop, blocks_at_hand, blocks_of(columns));
+        tile.blocks = blocks;
+        if (turns.id >= 0) {
+          s.Reorder({loops[0], turns, loops[1], blocks, tile.v});
+          tile.attach = turns;
+        }
+      }
+      result.push_back(tile);
+    }
+    if (s.IsVoid(parts.tail)) break;
+    out = s.GetChildBlocks(parts.tail)[0];
+    x = parts.tail;
+  }
+  return result;
+}
+
+// Cuts x, around `rows` and `blocks` of the tile (void where it has one) and v, into tiles of nearly equal width.
+std::vector<ConvTile> CutRow(Schedule& s, BlockRV out, LoopRV x, int64_t width, TileChoice choice) {
   const int64_t most = choice.columns;
   std::vector<ConvTile> result;
   const auto add = [&](BlockRV block, LoopRV row, int64_t columns) {
@@ -298,18 +326,8 @@ std::vector<ConvTile> CutRow(Schedule& s, BlockRV out, LoopRV x, std::optional<i
     if (choice.blocks > 1) tile.blocks = inner[inner.size() - 2].loop;
     result.push_back(tile);
   };
-  if (!width) {
-    for (int64_t columns = most; columns > 0; columns = NarrowerTile(columns)) {
-      const Schedule::Parts parts = s.LoopPartition(x, columns);
-      if (!s.IsVoid(parts.main)) add(out, parts.main, columns);
-      if (s.IsVoid(parts.tail)) break;
-      out = s.GetChildBlocks(parts.tail)[0];
-      x = parts.tail;
-    }
-    return result;
-  }
-  const int64_t tiles = (*width + most - 1) / most;
-  const int64_t narrow = *width / tiles, wide_tiles = *width % tiles;
+  const int64_t tiles = (width + most - 1) / most;
+  const int64_t narrow = width / tiles, wide_tiles = width % tiles;
   std::vector<std::pair<int64_t, int64_t>> groups;  // tiles, columns of each
   if (wide_tiles > 0) groups.push_back({wide_tiles, narrow + 1});
   groups.push_back({tiles - wide_tiles, narrow});
@@ -560,6 +578,34 @@ class ConvNest {
     return ChooseTile(width, rows, blocks_, ExtentOf(site_, kV) / lanes_, window_, target_);
   }
 
+  // Of a symbolic width, the blocks of o that lie around a row's tiles: a multiple of those of its full tile.
+  int64_t BlocksAtHand(const TileChoice& tile) const {
+    constexpr int64_t kMost = 8;
+    int64_t best = tile.blocks;
+    if (!window_.broadcasts) return best;
+    for (const int64_t blocks : Divisors(blocks_)) {
+      if (blocks % tile.blocks == 0 && blocks <= kMost) best = std::max(best, blocks);
+    }
+    return best;
+  }
+
+  // With one block, a few columns have too few multiply-adds to hide their latency.
+  int64_t BlocksOfNarrowTile(int64_t columns, int64_t at_hand) const {
+    constexpr double kFromSecondLevel = 0.25;
+    const int64_t vectors = ExtentOf(site_, kV) / lanes_;
+    int64_t best = 1;
+    double best_cycles = 0;
+    for (const int64_t blocks : Divisors(at_hand)) {
+      if (blocks > 1 && (columns + 1) * blocks * vectors + 1 > target_.num_vector_registers) break;
+      const double cycles =
+          CyclesOfTile(columns, {columns, blocks}, vectors, kFromSecondLevel, target_) / static_cast<double>(blocks);
+      if (blocks > 1 && cycles >= best_cycles) continue;
+      best = blocks;
+      best_cycles = cycles;
+    }
+    return best;
+  }
+
   // What tuning may do about the tile: any that the registers hold.
   TileChoice TunedTile(TileChoice tile, int64_t width) {
     const int64_t vectors = ExtentOf(site_, kV) / lanes_, registers = target_.num_vector_registers;
@@ -606,14 +652,16 @@ class ConvNest {
     TileChoice tile = TileOf(part.width, AsConstInt(s_.Loop(part.loops[kY]).loop->extent));
     if (part.width && ConstantOf(site_, kX)) tile = TunedTile(tile, *part.width);
     const int64_t strips_in_all = ExtentOf(site_, kN) * window_.groups * num_strips_ * num_planes_;
-    int64_t parts = window_.broadcasts ? ChooseParts(blocks_ / tile.blocks, strips_in_all, cost_) : blocks_;
+    // A symbolic row has tiles of several widths, each with its own number of the blocks that are at hand.
+    const int64_t at_hand = part.width ? tile.blocks : BlocksAtHand(tile);
+    int64_t parts = window_.broadcasts ? ChooseParts(blocks_ / at_hand, strips_in_all, cost_) : blocks_;
     if (window_.broadcasts && ConstantOf(site_, kX)) {
-      parts = s_.Choose("conv.parts", parts, Divisors(blocks_ / tile.blocks));
+      parts = s_.Choose("conv.parts", parts, Divisors(blocks_ / at_hand));
     }
     num_tasks_ = strips_in_all * parts;
     LoopRV o = part.loops[kO], tile_blocks, tile_rows, task_blocks;
-    if (tile.blocks > 1) {
-      const LoopRVs split = s_.Split(o, {kRest, tile.blocks});
+    if (at_hand > 1) {
+      const LoopRVs split = s_.Split(o, {kRest, at_hand});
       o = split[0];
       tile_blocks = split[1];
     }
@@ -646,7 +694,13 @@ class ConvNest {
     Reorder(order);
     erase_if(tasks, IsVoidLoop);
     tasks_.push_back(tasks.size() > 1 ? s_.Fuse(tasks) : tasks[0]);
-    for (const ConvTile& cut : CutRow(s_, part.out, x, part.width, tile)) tiles_.push_back(cut);
+    const auto blocks_of = [&](int64_t columns) {
+      return columns == tile.columns ? tile.blocks : BlocksOfNarrowTile(columns, at_hand);
+    };
+    for (const ConvTile& cut : part.width ? CutRow(s_, part.out, x, *part.width, tile)
+                                          : CutSymbolicRow(s_, part.out, x, tile.columns, at_hand, blocks_of)) {
+      tiles_.push_back(cut);
+    }
   }
 
   // Padding is computed strip by strip, under the task's loop.
