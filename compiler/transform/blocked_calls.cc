@@ -25,7 +25,7 @@ namespace {
 
 // The heights and widths that are likely where symbols stand for them: of a parameter with few channels, which is an
 // image, and of others; and the depth of a volume.
-constexpr int64_t kChannelsOfImage = 4, kLikelyImage = 224, kLikelyInside = 56, kLikelyDepth = 8;
+constexpr int64_t kChannelsOfImage = 4, kLikelyInside = 56, kLikelyDepth = 8;
 
 // How tuning may choose "layout".
 constexpr int64_t kAllPlain = 0, kByCost = 1, kAllBlocks = 2;
@@ -170,16 +170,21 @@ std::optional<double> ElementwiseFilling(const ir::Call& call,
   return ir::RoundToFloat(dtype, number);
 }
 
+bool IsImage(const Dims& dims) { return Channels(dims).value_or(kBlock) <= kChannelsOfImage; }
+
 BlockedCalls::BlockedCalls(const ir::Function& function, const WeightBindings& weights, PassContext& context)
     : weights_(weights), context_(context), options_(context.options) {
+  const ir::AttrValue* attr = function->attrs.Find(kLikelyImageAttr);
+  const auto* given = attr == nullptr ? nullptr : attr->get<int64_t>();
+  const int64_t likely_image = given != nullptr && *given > 0 ? *given : kLikelyImage;
   for (const ir::Var& param : function->params) {
     const Dims* dims = TypedDimsOf(param);
     if (dims == nullptr || (dims->size() != kImageRank && dims->size() != kVolumeRank)) continue;
-    const bool is_image = Channels(*dims).value_or(kBlock) <= kChannelsOfImage;
+    const bool is_image = IsImage(*dims);
     for (size_t d = 2; d < dims->size(); ++d) {
       const bool is_depth = dims->size() - d > 2;
       for (const ir::PrimVar& symbol : ir::FreePrimVars((*dims)[d])) {
-        likely_.emplace(symbol, ir::Int64(is_depth ? kLikelyDepth : is_image ? kLikelyImage : kLikelyInside));
+        likely_.emplace(symbol, ir::Int64(is_depth ? kLikelyDepth : is_image ? likely_image : kLikelyInside));
       }
     }
   }
@@ -231,6 +236,13 @@ double BlockedCalls::ConversionCost(const Dims& dims) const {
 
 // ---- Windows
 std::vector<WindowChoice> BlockedCalls::WindowChoices(const ir::Call& call) const {
+  std::vector<WindowChoice> choices = PossibleChoices(call);
+  if (std::ranges::any_of(choices, &WindowChoice::makes_blocks)) ChooseLayout(choices);
+  ChooseWinograd(call, choices);
+  return choices;
+}
+
+std::vector<WindowChoice> BlockedCalls::PossibleChoices(const ir::Call& call) const {
   const op::OpRow& row = *op::RowOf(call);
   for (const op::LayoutName& name : op::LayoutNames(row)) {
     if (call->attrs.GetString(name.attr) != name.canonical) return {};  // a layout was chosen by hand
@@ -242,9 +254,22 @@ std::vector<WindowChoice> BlockedCalls::WindowChoices(const ir::Call& call) cons
   for (const op::Implementation& implementation : row.implementations) {
     if (std::optional<WindowChoice> choice = Consider(call, implementation)) choices.push_back(*std::move(choice));
   }
-  if (std::ranges::any_of(choices, &WindowChoice::makes_blocks)) ChooseLayout(choices);
-  ChooseWinograd(call, choices);
   return choices;
+}
+
+bool BlockedCalls::PrefersWinograd(const ir::Call& call) const {
+  std::vector<WindowChoice> choices = PossibleChoices(call);
+  return IsCheaperByWinograd(call, choices);
+}
+
+// Sets what Winograd's convolution costs in place of each choice that it can take the place of.
+bool BlockedCalls::IsCheaperByWinograd(const ir::Call& call, std::vector<WindowChoice>& choices) const {
+  bool is_cheaper = false;
+  for (WindowChoice& choice : choices) {
+    choice.winograd_cost = WinogradCost(call, choice);
+    is_cheaper |= choice.winograd_cost && IsWorthWinograd(call) && *choice.winograd_cost < choice.cost;
+  }
+  return is_cheaper;
 }
 
 void BlockedCalls::ChooseLayout(std::vector<WindowChoice>& choices) const {
@@ -262,13 +287,9 @@ void BlockedCalls::ChooseLayout(std::vector<WindowChoice>& choices) const {
 }
 
 void BlockedCalls::ChooseWinograd(const ir::Call& call, std::vector<WindowChoice>& choices) const {
-  bool is_possible = false, is_cheaper = false;
-  for (WindowChoice& choice : choices) {
-    choice.winograd_cost = WinogradCost(call, choice);
-    is_possible |= choice.winograd_cost.has_value();
-    is_cheaper |= choice.winograd_cost && IsWorthWinograd(call) && *choice.winograd_cost < choice.cost;
-  }
-  if (!is_possible) return;
+  const bool is_cheaper = IsCheaperByWinograd(call, choices);
+  if (std::ranges::none_of(choices, [](const WindowChoice& choice) { return choice.winograd_cost.has_value(); }))
+    return;
   const int64_t chosen = context_.Choose("winograd:" + SizesOf(call), is_cheaper ? 1 : 0, {0, 1});
   for (WindowChoice& choice : choices) {
     if (chosen == 0 || !choice.winograd_cost) continue;

@@ -38,6 +38,12 @@ struct WindowChoice {
   bool makes_blocks() const { return layouts.back().IsBlocked(); }
 };
 
+// Of a function: an integer that its images' heights and widths count as where they are symbols; without it kLikelyImage.
+inline constexpr const char* kLikelyImageAttr = "likely_image";
+inline constexpr int64_t kLikelyImage = 224;
+// Whether a parameter of these dims, [N, C, ..], has so few channels that it is a picture and no layer's result.
+bool IsImage(const op::Dims& dims);
+
 class BlockedCalls {
  public:
   // For the calls of a function. Weights and the context are borrowed; tuning may choose otherwise than the costs
@@ -48,14 +54,18 @@ class BlockedCalls {
   BlockedCall KindOf(const ir::Binding& binding) const;
   // The ways to compute a window's call.
   std::vector<WindowChoice> WindowChoices(const ir::Call& call) const;
+  // Whether a window's call costs least by Winograd's convolution, at its likely sizes.
+  bool PrefersWinograd(const ir::Call& call) const;
   // What a conversion of an image of these dims between plain and blocks costs.
   double ConversionCost(const op::Dims& dims) const;
 
  private:
   std::optional<WindowChoice> Consider(const ir::Call& call, const op::Implementation& implementation) const;
+  std::vector<WindowChoice> PossibleChoices(const ir::Call& call) const;
   bool FillGroups(const ir::Call& call, WindowChoice& choice) const;
   std::optional<double> WinogradCost(const ir::Call& call, const WindowChoice& choice) const;
   bool IsWorthWinograd(const ir::Call& call) const;
+  bool IsCheaperByWinograd(const ir::Call& call, std::vector<WindowChoice>& choices) const;
   void ChooseLayout(std::vector<WindowChoice>& choices) const;
   void ChooseWinograd(const ir::Call& call, std::vector<WindowChoice>& choices) const;
   bool TakesBlocks(const ir::Call& call) const;

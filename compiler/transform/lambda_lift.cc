@@ -18,6 +18,7 @@
 #include "compiler/op/names.h"
 #include "compiler/transform/graph_util.h"
 #include "compiler/transform/passes.h"
+#include "compiler/transform/symbols.h"
 #include "vm/program/limits.h"
 
 namespace ingot::transform {
@@ -30,121 +31,6 @@ using ir::Type;
 using ir::Var;
 
 namespace {
-
-// Calls fn for every type and every symbolic expression of a function (not of nested ones), in order.
-class SymbolVisitor : public ir::ExprVisitor {
- public:
-  explicit SymbolVisitor(std::function<void(const PrimVar&, bool binds)> visit) : visit_(std::move(visit)) {}
-
-  void VisitParam(const Var& param) { VisitBinder(param->type); }
-  void VisitBinding(const ir::Binding& binding) override {
-    VisitExpr(binding.value);
-    if (binding.is_match_cast()) {
-      VisitBinder(binding.match_cast);
-    } else {
-      VisitType(binding.var->type);
-    }
-  }
-
- protected:
-  using ir::ExprVisitor::Visit;
-  void Visit(const ir::CallNode& call) override {
-    for (const Type& type : call.type_args) VisitType(type);
-    ir::ExprVisitor::Visit(call);
-  }
-  void Visit(const ir::ShapeExprNode& shape) override {
-    for (const ir::PrimExpr& dim : shape.dims) VisitPrim(dim);
-  }
-  void Visit(const ir::PrimValueNode& value) override { VisitPrim(value.value); }
-
- private:
-  void VisitPrim(const ir::PrimExpr& expr) {
-    for (const PrimVar& var : ir::FreePrimVars(expr)) visit_(var, false);
-  }
-  void VisitType(const Type& type) {
-    for (const PrimVar& var : ir::FreePrimVars(type)) visit_(var, false);
-  }
-  // Dims and scalars that are single variables get their values here.
-  void VisitBinder(const Type& type) {
-    const auto bind = [&](const ir::PrimExpr& expr) {
-      if (const PrimVar var = AsRef<ir::PrimVarNode>(expr)) visit_(var, true);
-    };
-    if (const auto* tensor = As<ir::TensorTypeNode>(type); tensor != nullptr && tensor->dims) {
-      for (const ir::PrimExpr& dim : *tensor->dims) bind(dim);
-    } else if (const auto* shape = As<ir::ShapeTypeNode>(type); shape != nullptr && shape->dims) {
-      for (const ir::PrimExpr& dim : *shape->dims) bind(dim);
-    } else if (const auto* prim = As<ir::PrimTypeNode>(type); prim != nullptr && prim->value) {
-      bind(prim->value);
-    } else if (const auto* tuple = As<ir::TupleTypeNode>(type)) {
-      for (const Type& field : tuple->fields) VisitBinder(field);
-    }
-    VisitType(type);
-  }
-
-  std::function<void(const PrimVar&, bool)> visit_;
-};
-
-// Replaces a function's symbols by others.
-class SymbolRenamer : public ir::ExprMutator {
- public:
-  explicit SymbolRenamer(ir::PrimVarMap map) : map_(std::move(map)) {}
-
-  ir::Function Run(const ir::Function& function) {
-    ir::FunctionNode copy = *function;
-    for (Var& param : copy.params) param = Rename(param);
-    copy.result_type = ir::Substitute(copy.result_type, map_);
-    copy.body = ir::Downcast<ir::SeqExprNode>(MutateExpr(copy.body));
-    return ir::Make<ir::FunctionNode>(std::move(copy));
-  }
-
- protected:
-  using ir::ExprMutator::Mutate;
-  void MutateBinding(const ir::Binding& binding) override {
-    const Expr value = MutateExpr(binding.value);
-    Emit({Rename(binding.var), value, ir::Substitute(binding.match_cast, map_), binding.span});
-  }
-  Expr Mutate(const ir::Call& call) override {
-    ir::CallNode copy = *ir::Downcast<ir::CallNode>(ir::ExprMutator::Mutate(call));
-    for (Type& type : copy.type_args) type = ir::Substitute(type, map_);
-    return Typed(std::move(copy));
-  }
-  Expr Mutate(const ir::Ref<ir::TupleNode>& node) override {
-    return Typed(*ir::Downcast<ir::TupleNode>(ir::ExprMutator::Mutate(node)));
-  }
-  Expr Mutate(const ir::Ref<ir::TupleGetItemNode>& node) override {
-    return Typed(*ir::Downcast<ir::TupleGetItemNode>(ir::ExprMutator::Mutate(node)));
-  }
-  Expr Mutate(const ir::Ref<ir::IfNode>& node) override {
-    return Typed(*ir::Downcast<ir::IfNode>(ir::ExprMutator::Mutate(node)));
-  }
-  Expr Mutate(const ir::SeqExpr& node) override {
-    return Typed(*ir::Downcast<ir::SeqExprNode>(ir::ExprMutator::Mutate(node)));
-  }
-  Expr Mutate(const ir::Ref<ir::ShapeExprNode>& node) override {
-    std::vector<ir::PrimExpr> dims;
-    for (const ir::PrimExpr& dim : node->dims) dims.push_back(ir::Substitute(dim, map_));
-    return ir::Make<ir::ShapeExprNode>(std::move(dims));
-  }
-  Expr Mutate(const ir::Ref<ir::PrimValueNode>& node) override {
-    return ir::Make<ir::PrimValueNode>(ir::Substitute(node->value, map_));
-  }
-
- private:
-  template <typename Node>
-  Expr Typed(Node node) {
-    node.type = ir::Substitute(node.type, map_);
-    return ir::Make<Node>(std::move(node));
-  }
-  Var Rename(const Var& var) {
-    ir::VarNode copy = *var;
-    copy.type = ir::Substitute(copy.type, map_);
-    const Var renamed = ir::Make<ir::VarNode>(std::move(copy));
-    var_map_[var] = renamed;
-    return renamed;
-  }
-
-  const ir::PrimVarMap map_;
-};
 
 // The module's function that a nested function became.
 struct Lifted {
@@ -321,7 +207,7 @@ class Lifter : public Replacer {
     copy.body = ir::Downcast<ir::SeqExprNode>(replacer.MutateExpr(copy.body));
     ir::PrimVarMap renamed;
     for (const PrimVar& var : symbols) renamed.emplace(var, ir::MakePrimVar(var->name, var->dtype));
-    module_.Set(outside.function, SymbolRenamer(std::move(renamed)).Run(ir::Make<ir::FunctionNode>(std::move(copy))));
+    module_.Set(outside.function, RenameSymbols(ir::Make<ir::FunctionNode>(std::move(copy)), std::move(renamed)));
     return outside;
   }
 

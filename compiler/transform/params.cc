@@ -63,13 +63,6 @@ ir::AttrList ListOf(const ir::Attrs& attrs, const char* name) {
   return list == nullptr ? ir::AttrList() : *list;
 }
 
-// Returns how many parameters, from the first one on, are no weights.
-int64_t NumInput(const ir::FunctionNode& function) {
-  const ir::AttrValue* value = function.attrs.Find(kNumInputAttr);
-  const auto* number = value == nullptr ? nullptr : value->get<int64_t>();
-  return number == nullptr ? static_cast<int64_t>(function.params.size()) : *number;
-}
-
 Result<ir::Function> FindGraphFunction(const ir::IRModule& module, std::string_view name) {
   const ir::Function function = module.FindFunction(name);
   if (function != nullptr) return function;
@@ -82,6 +75,12 @@ Result<ir::Function> FindGraphFunction(const ir::IRModule& module, std::string_v
 }
 
 }  // namespace
+
+int64_t NumInput(const ir::FunctionNode& function) {
+  const ir::AttrValue* value = function.attrs.Find(kNumInputAttr);
+  const auto* number = value == nullptr ? nullptr : value->get<int64_t>();
+  return number == nullptr ? static_cast<int64_t>(function.params.size()) : *number;
+}
 
 std::shared_ptr<const ir::ConstantData> ConstantOf(const Tensor& tensor) {
   auto owner = std::make_shared<const Tensor>(tensor);

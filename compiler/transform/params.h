@@ -3,6 +3,7 @@
 // --keep-params-in-input use it.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -24,6 +25,9 @@ struct NamedConstant {
 std::shared_ptr<const ir::ConstantData> ConstantOf(const Tensor& tensor);
 // Returns a tensor with a copy of the constant's elements.
 Result<Tensor> TensorOf(const ir::ConstantData& constant);
+
+// Returns how many parameters, from the first one on, are no weights: the attribute "num_input", or all.
+int64_t NumInput(const ir::FunctionNode& function);
 
 // Replaces parameters of a graph function by the constants of their names. Errors: a constant that names no parameter,
 // or has another type.

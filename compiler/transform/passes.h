@@ -21,6 +21,7 @@ Result<ir::IRModule> FoldScales(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> RewritePatterns(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> EliminateDeadCode(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> KeepStates(ir::IRModule module, PassContext& context);
+Result<ir::IRModule> SplitBySize(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> ConvertLayout(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> TabulateBytes(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> PackWeights(ir::IRModule module, PassContext& context);

@@ -35,6 +35,8 @@ const std::vector<Pass>& DefaultPasses() {
       {"fold_scales", "scales and shifts behind convolutions become part of their weights", 1, FoldScales},
       {"eliminate_dead_code", "drop unused pure bindings and unused private functions", 1, EliminateDeadCode},
       {"keep_states", "inputs and outputs that are one state of the context; caches are appended to", 0, KeepStates},
+      {"split_by_size", "networks that are best computed otherwise for small pictures have a copy for them", 1,
+       SplitBySize},
       {"convert_layout", "convolutional regions in blocks of channels", 1, ConvertLayout},
       {"tabulate_bytes", "bytes that take long to compute from bytes are looked up", 1, TabulateBytes},
       // Before operators become tensor functions: weights are packed and prepared by operators only.

@@ -1,6 +1,8 @@
 """Random chains of convolutions, pools and element-wise operators over images whose number, height and width (or height
-alone) only the call knows, at sizes from 1 to some tiles of columns and their rests, beside ONNX Runtime. Calls for which
-a window does not fit into the padded image are left out: ONNX Runtime rounds such an extent towards zero.
+alone) only the call knows, at sizes from 1 to some tiles of columns and their rests, beside ONNX Runtime; and networks of
+pictures that are computed in one way where these are small and in another where they are large (split_by_size), on both
+sides of the limit. Calls for which a window does not fit into the padded image are left out: ONNX Runtime rounds such an
+extent towards zero.
 
 usage: free_images.py BIN_DIR [--seed S] [--count N] [--target SPEC]    exits 77 (skipped) without numpy, onnx and
 onnxruntime; INGOT_LONG_TESTS=1 makes --count 400"""
@@ -92,6 +94,42 @@ class Chain:
         return self.rng.standard_normal([images, channels, *dims]).astype(np.float32)
 
 
+class Network(Chain):
+    """Convolutions of 3 x 3 taps behind one with a large stride: an image has few tiles or many."""
+
+    def __init__(self, seed):
+        self.rng = np.random.default_rng(seed)
+        self.nodes, self.weights, self.windows, self.width = [], [], [], None
+        self.channels = self.pick(1, 3, 4)
+        dims = ["n", self.channels, "h", "w"]
+        stride = self.pick(12, 14, 16)
+        value = self.convolution("x", "stem", self.pick(16, 32, 40), stride, stride, 0)
+        for i in range(int(self.rng.integers(1, 4))):
+            value = self.convolution(self.follow(value), f"v{i}", self.pick(16, 24, 48), 3, 1, 1)
+        graph = helper.make_graph(self.nodes, "network", [helper.make_tensor_value_info("x", 1, dims)],
+                                  [helper.make_tensor_value_info(value, 1, None)], self.weights)
+        self.model = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)])
+
+    def convolution(self, value, name, outputs, kernel, stride, pad):
+        self.windows.append([(kernel, stride, 1, pad, pad)] * 2)
+        self.weight(name + "_w", self.rng.standard_normal([outputs, self.channels, kernel, kernel]) /
+                    (kernel * np.sqrt(self.channels)))
+        self.nodes.append(helper.make_node("Conv", [value, name + "_w"], [name], kernel_shape=[kernel] * 2,
+                                           strides=[stride] * 2, pads=[pad] * 4))
+        self.channels = outputs
+        return name
+
+    def draw(self, images):
+        dims = self.pick((112, 112), (113, 112), (16, 784), (16, 785), *self.rng.integers(16, 300, (4, 2)).tolist())
+        channels = self.model.graph.input[0].type.tensor_type.shape.dim[1].dim_value
+        return self.rng.standard_normal([images, channels, *dims]).astype(np.float32)
+
+
+def is_split(tool, folder):
+    after = tool("vm-compile", folder / "model.onnx", "-o", folder / "again.ingot", "--print-after", "split_by_size")
+    return "main_small" in after.stderr
+
+
 def problem_of(tool, folder, chain, target):
     """How many calls were compared, and what is wrong with one."""
     onnx.save(chain.model, folder / "model.onnx")
@@ -132,7 +170,10 @@ def main():
     tool, failures, calls = Tools(options.bin_dir, timeout=120), 0, 0
     with tempfile.TemporaryDirectory() as directory:
         for seed in range(options.seed, options.seed + options.count):
-            compared, problem = problem_of(tool, pathlib.Path(directory), Chain(seed), options.target)
+            kind = Network if seed % 4 == 0 else Chain
+            compared, problem = problem_of(tool, pathlib.Path(directory), kind(seed), options.target)
+            if kind is Network and problem is None and not is_split(tool, pathlib.Path(directory)):
+                problem = "one function computes small and large pictures"
             calls += compared
             failures += problem is not None
             if problem is not None:
