@@ -15,6 +15,7 @@
 #include "compiler/op/names.h"
 #include "compiler/op/registry.h"
 #include "compiler/transform/graph_util.h"
+#include "compiler/transform/states.h"
 
 namespace ingot::memory {
 
@@ -22,55 +23,84 @@ using namespace ir;  // NOLINT: this file is about IR nodes
 
 namespace {
 
-// Says which tensors may be written in place: those that an operation of this function made and that have no other use,
-// and a loop's parameter to which every self tail call passes such a tensor.
+// Says which tensors may be written in place: those that an operation of this function made, a loop's parameter to which
+// every self tail call passes such a tensor, and caches of states, provided that nobody reads what was written over: other
+// uses come before, and are reads by tensor functions, which leave no other name for the memory.
 class Owners {
  public:
-  Owners(std::string_view name, const Function& function) {
-    transform::ForEachUse(function->body, [this](const Var& var) { ++uses_[var.get()]; });
+  Owners(std::string_view name, const Function& function, const std::vector<transform::StateParam>& states) {
     Visit(*function->body);
+    for (const transform::StateParam& state : states) {
+      if (state.growth) made_.insert(function->params[state.param].get());
+    }
     const TailCalls jumps = FindTailCalls(name, function);
     for (size_t i = 0; i < function->params.size(); ++i) {
-      const auto is_handed_over = [&](const CallNode* call) { return MayWrite(call->args[i]); };
+      const auto is_handed_over = [&](const CallNode* call) { return MayWrite(call->args[i], *call); };
       if (jumps.is_carried[i] && std::ranges::all_of(jumps.calls, is_handed_over)) {
         made_.insert(function->params[i].get());
       }
     }
   }
 
-  bool MayWrite(const Expr& tensor) const {
+  // Whether the call may write over this argument of its own.
+  bool MayWrite(const Expr& tensor, const CallNode& call) const {
     const VarNode* var = As<VarNode>(tensor);
-    return var != nullptr && made_.contains(var) && uses_.at(var) == 1;
+    if (var == nullptr || !made_.contains(var)) return false;
+    const int64_t place = places_.at(&call);
+    const std::vector<Use>& uses = uses_.at(var);
+    const auto others = std::ranges::count_if(
+        uses, [&](const Use& use) { return use.place != place && (use.place > place || !use.is_read); });
+    return others == 0 && std::ranges::count(uses, place, &Use::place) == 1;
   }
 
  private:
+  struct Use {
+    int64_t place;  // of the binding
+    bool is_read;   // by a tensor function, which leaves no other name for the memory
+  };
+
   void Visit(const SeqExprNode& seq) {
     for (const BindingBlock& block : seq.blocks) {
       for (const Binding& binding : block.bindings) {
         if (const IfNode* branch = As<IfNode>(binding.value)) {
+          AddUses(branch->condition, false);
           Visit(*branch->then_branch);
           Visit(*branch->else_branch);
+          continue;
         }
         const CallNode* call = As<CallNode>(binding.value);
         const op::OpRow* row = call == nullptr ? nullptr : op::RowOf(Ref<CallNode>(call));
-        const bool is_made = row != nullptr && (op::IsCallOf(*call, op::names::kCallTir) ||
-                                                op::IsCallOf(*call, op::names::kCallDpsPacked) ||
-                                                row->effect == op::Effect::kWritesInPlace);
+        const bool is_kernel = row != nullptr && (op::IsCallOf(*call, op::names::kCallTir) ||
+                                                  op::IsCallOf(*call, op::names::kCallTirInplace));
+        const bool is_made = is_kernel || (row != nullptr && (op::IsCallOf(*call, op::names::kCallDpsPacked) ||
+                                                              op::IsCallOf(*call, op::names::kAppendToCache) ||
+                                                              row->effect == op::Effect::kWritesInPlace));
         if (is_made && !binding.is_match_cast()) made_.insert(binding.var.get());
+        if (call != nullptr) places_.emplace(call, place_);
+        AddUses(binding.value, is_kernel);
       }
     }
+    AddUses(seq.body, false);
   }
 
-  std::unordered_map<const VarNode*, int64_t> uses_;
+  void AddUses(const Expr& expr, bool is_read) {
+    transform::ForEachUse(expr, [&](const Var& var) { uses_[var.get()].push_back({place_, is_read}); });
+    ++place_;
+  }
+
+  int64_t place_ = 0;
+  std::unordered_map<const CallNode*, int64_t> places_;
+  std::unordered_map<const VarNode*, std::vector<Use>> uses_;
   std::unordered_set<const VarNode*> made_;
 };
 
 class DestinationRewriter : public ExprMutator {
  public:
-  DestinationRewriter(const IRModule& module, std::string_view name, const Function& function)
+  DestinationRewriter(const IRModule& module, std::string_view name, const Function& function,
+                      const std::vector<transform::StateParam>& states)
       : module_(module),
         is_prepare_(function->attrs.Find(transform::kPrepareAttr) != nullptr),
-        owners_(name, function) {}
+        owners_(name, function, states) {}
   Status status() && { return std::move(status_); }
   // Tensor functions that were called in place -> the parameters (buffers) that they both read and write.
   const std::map<std::string, std::set<int64_t>>& in_place() const { return in_place_; }
@@ -180,8 +210,7 @@ class DestinationRewriter : public ExprMutator {
         continue;
       }
       const auto index = static_cast<size_t>(indices[i]);
-      const bool may_write = call.attrs.GetBool("extends") || owners_.MayWrite(inputs->fields[index]);
-      if (!may_write) args[index] = CopyOf(args[index], binding);
+      if (!owners_.MayWrite(inputs->fields[index], call)) args[index] = CopyOf(args[index], binding);
       in_place_[As<GlobalVarNode>(call.args[0])->name].insert(indices[i]);
       results.push_back(args[index]);
     }
@@ -192,7 +221,7 @@ class DestinationRewriter : public ExprMutator {
 
   void WriteRow(const Binding& binding, const CallNode& call) {
     CallNode write = *Downcast<CallNode>(MutateExpr(binding.value));
-    if (!owners_.MayWrite(call.args[0])) write.args[0] = CopyOf(write.args[0], binding);
+    if (!owners_.MayWrite(call.args[0], call)) write.args[0] = CopyOf(write.args[0], binding);
     Emit({Rename(binding.var), Make<CallNode>(std::move(write)), nullptr, binding.span});
   }
 
@@ -261,10 +290,10 @@ class DestinationRewriter : public ExprMutator {
     var_map_[binding.var] = result;
   }
 
-  // Writes the new positions into the cache's own memory. Elements before them keep their values, and no other value
-  // refers to the elements behind them.
+  // Writes the new positions into the cache's own memory, or into a copy where something else may still read it.
   void AppendInPlace(const Binding& binding, const CallNode& call) {
-    const Expr cache = MutateExpr(call.args.at(0));
+    Expr cache = MutateExpr(call.args.at(0));
+    if (!owners_.MayWrite(call.args.at(0), call)) cache = CopyOf(cache, binding);
     const Expr axis = Make<PrimValueNode>(Int64(call.attrs.GetInt("axis")));
     EmitBuiltin("cache_append", {cache, MutateExpr(call.args.at(1)), axis, call.args.at(2)}, binding.span, call.span);
     var_map_[binding.var] = cache;
@@ -346,7 +375,8 @@ Result<IRModule> DestinationPassing(IRModule module, transform::PassContext&) {
   for (const IRModule::Entry& entry : entries) {
     Function function = AsRef<FunctionNode>(entry.function);
     if (!function) continue;
-    DestinationRewriter rewriter(original, entry.var->name, function);
+    INGOT_ASSIGN_OR_RETURN(const std::vector<transform::StateParam> states, transform::StateParamsOf(function));
+    DestinationRewriter rewriter(original, entry.var->name, function, states);
     auto rewritten = FunctionNode(*rewriter.MutateFunction(function));
     rewritten.is_pure = false;  // it writes buffers, even if only its own
     for (const auto& [name, params] : rewriter.in_place()) in_place[name].insert(params.begin(), params.end());

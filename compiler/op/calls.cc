@@ -86,8 +86,7 @@ std::vector<OpRow> CallOps() {
                   .summary = "call_tir that writes some outputs into its arguments",
                   .arg_names = {"gvar", "args", "tir_vars"},
                   .num_optional_args = 1,
-                  // What extends its argument leaves alone what others read of it: no copy is made.
-                  .attrs = {{"inplace_indices", AttrType::kInts, {}, true}, {"extends", AttrType::kBool, false}},
+                  .attrs = {{"inplace_indices", AttrType::kInts, {}, true}},
                   .effect = Effect::kWritesInPlace,
                   .is_primitive = true,
                   .infer = InferCallTIRInplace});

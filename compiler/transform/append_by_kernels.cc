@@ -41,7 +41,7 @@ class AppendRewriter : public ir::ExprMutator {
     const ir::Call written = op::MakeCallTIR(shared_.Add(Write(dtype, *cache, *part, at, fits), "cache_append"),
                                              tensors, {call->type}, {position->value});
     ir::CallNode made(op::GetOp(op::names::kCallTirInplace), written->args,
-                      {{"inplace_indices", ir::AttrValue::Ints({0})}, {"extends", true}}, {call->type}, call->type);
+                      {{"inplace_indices", ir::AttrValue::Ints({0})}}, {call->type}, call->type);
     made.span = call->span;
     return ir::Make<ir::CallNode>(std::move(made));
   }

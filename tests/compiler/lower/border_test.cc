@@ -164,6 +164,20 @@ TEST_CASE("in place: values keep their meaning") {
         return (s, z)
 
     @R.function
+    def appended(x: R.Tensor((2,), "float32")) -> R.Tuple(R.Tensor((2,), "float32"), R.Tensor((2,), "float32")):
+        y = R.add(x, x)
+        one = R.full(R.shape([1]), R.const(9, "float32"), dtype="float32")
+        z = R.kv_cache.append(y, one, R.prim_value(1), axis=0)
+        s = R.add(y, z)
+        return (s, z)
+
+    @R.function
+    def appended_parameter(x: R.Tensor((2,), "float32")) -> R.Tuple(R.Tensor((2,), "float32"), R.Tensor((2,), "float32")):
+        one = R.full(R.shape([1]), R.const(9, "float32"), dtype="float32")
+        z = R.kv_cache.append(x, one, R.prim_value(0), axis=0)
+        return (z, x)
+
+    @R.function
     def rows(x: R.Tensor((2,), "float32")) -> R.Tensor((3, 2), "float32"):
         cls = Module
         buffer = R.zeros(R.shape([3, 2]), dtype="float32")
@@ -191,6 +205,13 @@ TEST_CASE("in place: values keep their meaning") {
   results = module("shared", {x});
   CHECK(Elements(results[0]) == Numbers{5, 9});
   CHECK(Elements(results[1]) == Numbers{3, 5});
+  results = module("appended", {x});
+  CHECK(Elements(results[0]) == Numbers{4, 13});
+  CHECK(Elements(results[1]) == Numbers{2, 9});
+  results = module("appended_parameter", {x});
+  CHECK(Elements(results[0]) == Numbers{9, 2});
+  CHECK(Elements(results[1]) == Numbers{1, 2});
+  CHECK(Elements(x) == Numbers{1, 2});
   CHECK(Elements(module("rows", {x})[0]) == Numbers{1, 2, 2, 4, 4, 8});
 }
 
