@@ -23,6 +23,7 @@ class DriverControl {
   void FailCall(int64_t call, int error, bool for_ever) const {
     Find<decltype(standin_fail_call)>("standin_fail_call")(call, error, for_ever ? 1 : 0);
   }
+  void RunAhead(bool on) const { Find<decltype(standin_run_ahead)>("standin_run_ahead")(on ? 1 : 0); }
   int64_t Calls() const { return Find<decltype(standin_calls)>("standin_calls")(); }
   // A GPU's driver does not tell: zero.
   int64_t LiveObjects() const {

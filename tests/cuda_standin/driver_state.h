@@ -22,11 +22,19 @@ constexpr CudaResult kNotInitialized = 3, kInvalidDevice = 101, kInvalidImage = 
                      kInvalidHandle = 400, kNotReady = 600, kIllegalAddress = 700, kOutOfResources = 701,
                      kLaunchFailed = 719;
 
+// Queued work: what stands in a stream up to a number.
+struct WorkPlace {
+  void* stream = nullptr;
+  int64_t number = 0;  // 0: nothing
+};
+
 // What the opaque handles of the API point to.
-struct StreamState {};
+struct StreamState {
+  bool waits_for_default = true;  // and the default stream for it
+};
 struct EventState {
   bool has_time = false;
-  int64_t recorded_at = 0;  // work up to here has to be done
+  WorkPlace recorded;  // has to be done
   std::chrono::steady_clock::time_point time{};
 };
 struct FunctionState {
@@ -68,13 +76,14 @@ struct Gpu {
   std::map<void*, std::unique_ptr<GraphExecState>> graph_executables;
   std::map<void*, size_t> pinned;
   std::set<uint64_t> allocations;
-  // Queued work, in the order of the calls; number of the next one.
+  std::map<uint64_t, size_t> not_yet_there;  // memory of which the allocation waits in its stream
+  // Queued work by stream, in the order of the calls; number of the next one.
   struct Work {
     int64_t number;
-    void* stream;
+    std::vector<WorkPlace> after;  // in other streams
     std::function<CudaResult()> run;
   };
-  std::deque<Work> queue;
+  std::map<void*, std::deque<Work>> queues;
   int64_t next_work = 1;
 };
 constexpr int kMaxGpus = 4;
@@ -86,6 +95,7 @@ struct Driver {
   std::string last_fault;
   std::set<std::string> compiled;  // PTX
   int64_t known_modules = 0;       // of which the PTX was compiled before
+  bool runs_ahead = false;         // streams that do not wait for the default one
   // Injected faults.
   int64_t calls = 0, fail_at = -1;
   CudaResult fail_with = 0;
@@ -97,10 +107,16 @@ inline thread_local std::vector<Gpu*> contexts_pushed;
 
 int64_t FromEnvironment(const char* name, int64_t otherwise);
 int DriverVersion();
-// Runs queued work up to a number.
-CudaResult RunUntil(Gpu& d, int64_t number);
-void Enqueue(Gpu& d, void* stream, std::function<CudaResult()> run);
+// Runs queued work up to there: what stands before it in its stream, what that has to wait for, and nothing else. So of
+// streams that are not ordered the one that is waited for is always the first one.
+CudaResult RunUntil(Gpu& d, const WorkPlace& place);
+CudaResult RunAll(Gpu& d);
+void Enqueue(Gpu& d, void* stream, std::function<CudaResult()> run, std::vector<WorkPlace> after = {});
 void EnqueueRecord(Gpu& d, CudaStream stream, const std::shared_ptr<EventState>& state);
+// The last work of a stream.
+WorkPlace LastWork(const Gpu& d, void* stream);
+// Whether the stream's work may use this memory by now.
+bool IsThere(const Gpu& d, uint64_t address);
 // Says why, and returns the error.
 CudaResult Fault(CudaResult error, const std::string& why);
 bool IsStream(const Gpu& d, void* stream);

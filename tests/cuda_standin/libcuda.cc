@@ -1,5 +1,7 @@
-// libcuda.so.1 over a Machine: the driver entry points that Ingot uses, with the driver's rules. Work is queued and
-// runs when somebody waits for it, so that memory that is reused too early shows; a fault of a kernel loses the
+// libcuda.so.1 over a Machine: the driver entry points that Ingot uses, with the driver's rules. Work is queued by stream
+// and runs when somebody waits for it, and of other streams only what it has to wait for, or, if a test asks for that, what
+// may run in streams of their own runs in front of everything else: memory that is reused too early, and streams that are
+// not ordered, show; a fault of a kernel loses the
 // context, and every later call returns the same error until the primary context is released (a GPU's driver
 // returns it for good: observed on an H200 with driver 580). Live objects are
 // counted, and any call can be made to fail (standin_control.h).
@@ -28,18 +30,57 @@ int64_t FromEnvironment(const char* name, int64_t otherwise) {
   return text != nullptr ? std::atoll(text) : otherwise;
 }
 
-CudaResult RunUntil(Gpu& d, int64_t number) {
-  while (!d.queue.empty() && d.queue.front().number <= number) {
-    const Gpu::Work work = std::move(d.queue.front());
-    d.queue.pop_front();
+CudaResult RunUntil(Gpu& d, const WorkPlace& place) {
+  std::deque<Gpu::Work>& queue = d.queues[place.stream];
+  while (!queue.empty() && queue.front().number <= place.number) {
+    const Gpu::Work work = std::move(queue.front());
+    for (const WorkPlace& before : work.after) RunUntil(d, before);
+    queue.pop_front();
     if (d.sticky != 0) continue;
     d.sticky = work.run();
   }
   return d.sticky;
 }
 
-void Enqueue(Gpu& d, void* stream, std::function<CudaResult()> run) {
-  d.queue.push_back({d.next_work++, stream, std::move(run)});
+CudaResult RunAll(Gpu& d) {
+  for (auto& [stream, queue] : d.queues) RunUntil(d, {stream, d.next_work});
+  return d.sticky;
+}
+
+WorkPlace LastWork(const Gpu& d, void* stream) {
+  const auto found = d.queues.find(stream);
+  return {stream, found == d.queues.end() || found->second.empty() ? 0 : found->second.back().number};
+}
+
+// The default stream waits for all streams but those that are made not to, and they for it.
+void Enqueue(Gpu& d, void* stream, std::function<CudaResult()> run, std::vector<WorkPlace> after) {
+  const auto waits_for_default = [&](void* one) { return one != nullptr && d.streams.at(one)->waits_for_default; };
+  for (const auto& [other, queue] : d.queues) {
+    if (queue.empty() || other == stream) continue;
+    if (stream == nullptr ? waits_for_default(other) : other == nullptr && waits_for_default(stream)) {
+      after.push_back(LastWork(d, other));
+    }
+  }
+  d.queues[stream].push_back({d.next_work++, std::move(after), std::move(run)});
+  if (!TheDriver().runs_ahead) return;
+  // Whatever can run in streams of their own does, in front of everything else.
+  const auto is_done = [&](const WorkPlace& place) {
+    const auto found = d.queues.find(place.stream);
+    return found == d.queues.end() || found->second.empty() || found->second.front().number > place.number;
+  };
+  for (auto& [other, queue] : d.queues) {
+    if (other == nullptr || waits_for_default(other)) continue;
+    while (!queue.empty() && std::ranges::all_of(queue.front().after, is_done)) {
+      RunUntil(d, {other, queue.front().number});
+    }
+  }
+}
+
+bool IsThere(const Gpu& d, uint64_t address) {
+  const auto next = d.not_yet_there.upper_bound(address);
+  if (next == d.not_yet_there.begin()) return true;
+  const auto& [start, size] = *std::prev(next);
+  return address - start >= size;
 }
 
 CudaResult Fault(CudaResult error, const std::string& why) {
@@ -52,23 +93,12 @@ int DriverVersion() { return static_cast<int>(FromEnvironment("INGOT_STANDIN_DRI
 
 bool IsStream(const Gpu& d, void* stream) { return stream == nullptr || d.streams.count(stream) != 0; }
 
-// The last work of a stream. The default stream waits for all streams, and they for it.
-static int64_t LastWork(const Gpu& d, void* stream) {
-  int64_t last = 0;
-  for (const Gpu::Work& work : d.queue) {
-    if (stream == nullptr || work.stream == stream || work.stream == nullptr) last = work.number;
-  }
-  return last;
-}
-
 void EnqueueRecord(Gpu& d, CudaStream stream, const std::shared_ptr<EventState>& state) {
-  if (state->has_time) {
-    Enqueue(d, stream, [state]() -> CudaResult {
-      state->time = std::chrono::steady_clock::now();
-      return kCudaSuccess;
-    });
-  }
-  state->recorded_at = LastWork(d, stream);
+  Enqueue(d, stream, [state]() -> CudaResult {
+    state->time = std::chrono::steady_clock::now();
+    return kCudaSuccess;
+  });
+  state->recorded = {stream, d.next_work - 1};
 }
 
 namespace {
@@ -114,14 +144,18 @@ bool InPinned(const Gpu& d, const void* host, size_t size) {
 }
 
 // A copy; one that touches pageable memory of the host is done when the call returns.
-CudaResult Copy(Gpu& d, void* stream, const void* host, size_t size, std::function<Status()> copy) {
+CudaResult Copy(Gpu& d, void* stream, const void* host, size_t size, std::vector<uint64_t> addresses,
+                std::function<Status()> copy) {
   if (!IsStream(d, stream)) return kInvalidHandle;
-  Enqueue(d, stream, [&d, copy = std::move(copy)] {
+  Enqueue(d, stream, [&d, addresses = std::move(addresses), copy = std::move(copy)] {
+    if (!std::ranges::all_of(addresses, [&](uint64_t address) { return IsThere(d, address); })) {
+      return Fault(kIllegalAddress, "copy: memory that is not allocated yet");
+    }
     const Status status = copy();
     return status.ok() ? kCudaSuccess : Fault(kIllegalAddress, "copy: " + status.message());
   });
   if (host == nullptr || InPinned(d, host, size)) return kCudaSuccess;
-  return RunUntil(d, d.next_work - 1);
+  return RunUntil(d, {stream, d.next_work - 1});
 }
 
 int Architecture() {
@@ -253,7 +287,7 @@ INGOT_ENTRY cuDevicePrimaryCtxRelease_v2(CudaOrdinal device) {
         Gpu& d = *FindGpu(device);
         if (--d.context_references > 0) return kCudaSuccess;
         // What the context held goes with it.
-        d.queue.clear();
+        d.queues.clear(), d.not_yet_there.clear();
         d.streams.clear(), d.events.clear(), d.modules.clear(), d.pools.clear(), d.allocations.clear();
         d.graphs.clear(), d.graph_executables.clear();
         for (const auto& [memory, bytes] : d.pinned) std::free(memory);
@@ -291,8 +325,9 @@ INGOT_ENTRY cuCtxPopCurrent_v2(CudaContext* context) {
 // ---- streams and events
 INGOT_ENTRY cuStreamCreate(CudaStream* stream, unsigned flags) {
   return Enter([&](Gpu& d) -> CudaResult {
-    if (flags != 0) return kCudaInvalidValue;  // streams that do not wait for the default one are not used
-    auto state = std::make_unique<StreamState>();
+    constexpr unsigned kNonBlocking = 1;
+    if (flags > kNonBlocking) return kCudaInvalidValue;
+    auto state = std::make_unique<StreamState>(StreamState{flags != kNonBlocking});
     void* handle = state.get();
     d.streams.emplace(handle, std::move(state));
     *stream = static_cast<CudaStream>(handle);
@@ -304,14 +339,31 @@ INGOT_ENTRY cuStreamDestroy_v2(CudaStream stream) {
       [&](Gpu& d) -> CudaResult {
         if (d.streams.count(stream) == 0) return kInvalidHandle;
         const CudaResult result = RunUntil(d, LastWork(d, stream));
+        d.queues.erase(stream);
         d.streams.erase(stream);
         return result;
       },
       true, true);
 }
+// Of the default stream: those that it waits for, too.
 INGOT_ENTRY cuStreamSynchronize(CudaStream stream) {
-  return Enter(
-      [&](Gpu& d) -> CudaResult { return IsStream(d, stream) ? RunUntil(d, LastWork(d, stream)) : kInvalidHandle; });
+  return Enter([&](Gpu& d) -> CudaResult {
+    if (!IsStream(d, stream)) return kInvalidHandle;
+    for (const auto& [other, state] : d.streams) {
+      if (stream == nullptr && state->waits_for_default) RunUntil(d, LastWork(d, other));
+    }
+    return RunUntil(d, LastWork(d, stream));
+  });
+}
+INGOT_ENTRY cuStreamWaitEvent(CudaStream stream, CudaEvent event, unsigned flags) {
+  return Enter([&](Gpu& d) -> CudaResult {
+    const auto found = d.events.find(event);
+    if (found == d.events.end() || !IsStream(d, stream)) return kInvalidHandle;
+    if (flags != 0) return kCudaInvalidValue;
+    if (found->second->recorded.number == 0) return kCudaSuccess;
+    Enqueue(d, stream, []() -> CudaResult { return kCudaSuccess; }, {found->second->recorded});
+    return kCudaSuccess;
+  });
 }
 // The event may be destroyed before.
 INGOT_ENTRY cuEventCreate(CudaEvent* event, unsigned flags) {
@@ -339,7 +391,7 @@ INGOT_ENTRY cuEventRecord(CudaEvent event, CudaStream stream) {
 INGOT_ENTRY cuEventSynchronize(CudaEvent event) {
   return Enter([&](Gpu& d) -> CudaResult {
     const auto found = d.events.find(event);
-    return found == d.events.end() ? kInvalidHandle : RunUntil(d, found->second->recorded_at);
+    return found == d.events.end() ? kInvalidHandle : RunUntil(d, found->second->recorded);
   });
 }
 
@@ -347,8 +399,12 @@ INGOT_ENTRY cuEventElapsedTime(float* milliseconds, CudaEvent start, CudaEvent e
   return Enter([&](Gpu& d) -> CudaResult {
     const auto first = d.events.find(start), last = d.events.find(end);
     if (first == d.events.end() || last == d.events.end()) return kInvalidHandle;
-    if (!first->second->has_time || !last->second->has_time || first->second->recorded_at == 0) return kInvalidHandle;
-    if (!d.queue.empty() && d.queue.front().number <= last->second->recorded_at) return kNotReady;
+    if (!first->second->has_time || !last->second->has_time || first->second->recorded.number == 0) {
+      return kInvalidHandle;
+    }
+    const WorkPlace& recorded = last->second->recorded;
+    const auto& queue = d.queues[recorded.stream];
+    if (!queue.empty() && queue.front().number <= recorded.number) return kNotReady;
     *milliseconds = std::chrono::duration<float, std::milli>(last->second->time - first->second->time).count();
     return kCudaSuccess;
   });
@@ -385,6 +441,8 @@ INGOT_ENTRY cuMemAllocFromPoolAsync(CudaPointer* pointer, size_t size_bytes, Cud
     if (!address.ok()) return kCudaOutOfMemory;
     *pointer = *address;
     d.allocations.insert(*address);
+    d.not_yet_there[*address] = size_bytes;
+    Enqueue(d, stream, [&d, address = *address] { return d.not_yet_there.erase(address), kCudaSuccess; });
     return kCudaSuccess;
   });
 }
@@ -410,7 +468,7 @@ INGOT_ENTRY cuMemFreeHost(void* pointer) {
   return Enter(
       [&](Gpu& d) -> CudaResult {
         if (d.pinned.erase(pointer) == 0) return kCudaInvalidValue;
-        const CudaResult result = RunUntil(d, d.next_work);
+        const CudaResult result = RunAll(d);
         std::free(pointer);
         return result;
       },
@@ -418,20 +476,20 @@ INGOT_ENTRY cuMemFreeHost(void* pointer) {
 }
 INGOT_ENTRY cuMemcpyHtoDAsync_v2(CudaPointer to, const void* from, size_t size_bytes, CudaStream stream) {
   return Enter([&](Gpu& d) {
-    return Copy(d, stream, from, size_bytes,
+    return Copy(d, stream, from, size_bytes, {to},
                 [&d, to, from, size_bytes] { return d.machine->Write(to, from, static_cast<int64_t>(size_bytes)); });
   });
 }
 INGOT_ENTRY cuMemcpyDtoHAsync_v2(void* to, CudaPointer from, size_t size_bytes, CudaStream stream) {
   return Enter([&](Gpu& d) {
-    return Copy(d, stream, to, size_bytes, [&d, to, from, size_bytes] {
+    return Copy(d, stream, to, size_bytes, {from}, [&d, to, from, size_bytes] {
       return d.machine->Read(to, from, static_cast<int64_t>(size_bytes), false);
     });
   });
 }
 INGOT_ENTRY cuMemcpyDtoDAsync_v2(CudaPointer to, CudaPointer from, size_t size_bytes, CudaStream stream) {
   return Enter([&](Gpu& d) {
-    return Copy(d, stream, nullptr, size_bytes, [&d, to, from, size_bytes] {
+    return Copy(d, stream, nullptr, size_bytes, {to, from}, [&d, to, from, size_bytes] {
       return d.machine->memory().Copy(to, from, static_cast<int64_t>(size_bytes));
     });
   });
@@ -445,6 +503,7 @@ INGOT_CONTROL void standin_fail_call(int64_t call, int error, int for_ever) {
   d.calls = 0;
   d.fail_at = call, d.fail_with = error, d.fail_on = for_ever != 0;
 }
+INGOT_CONTROL void standin_run_ahead(int on) { TheDriver().runs_ahead = on != 0; }
 INGOT_CONTROL int64_t standin_calls() { return TheDriver().calls; }
 INGOT_CONTROL int64_t standin_known_modules() { return TheDriver().known_modules; }
 INGOT_CONTROL const char* standin_last_fault() { return TheDriver().last_fault.c_str(); }

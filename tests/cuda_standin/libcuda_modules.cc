@@ -77,7 +77,7 @@ INGOT_ENTRY cuModuleUnload(CudaModule module) {
       [&](Gpu& d) -> CudaResult {
         const auto found = d.modules.find(module);
         if (found == d.modules.end()) return kInvalidHandle;
-        static_cast<void>(RunUntil(d, d.next_work));
+        static_cast<void>(RunAll(d));
         static_cast<void>(d.machine->UnloadModule(found->second->id));
         d.modules.erase(found);
         return kCudaSuccess;
@@ -147,6 +147,13 @@ static void EnqueueLaunch(Gpu& d, CudaStream stream, const LaunchState& launch) 
   Enqueue(d, stream,
           [&d, config = launch.config, arguments = launch.arguments, module = launch.function->module,
            name = launch.function->name, shared = launch.function->max_dynamic_shared]() -> CudaResult {
+            for (const std::vector<uint8_t>& argument : arguments.values()) {
+              uint64_t address = 0;
+              if (argument.size() == sizeof address) std::memcpy(&address, argument.data(), sizeof address);
+              if (!IsThere(d, address)) {
+                return Fault(kIllegalAddress, "kernel \"" + name + "\": memory that is not allocated yet");
+              }
+            }
             const Result<LaunchCounts> counts = d.machine->Launch(module, name, config, arguments, shared);
             if (counts.ok()) return kCudaSuccess;
             const auto says = [&](const char* text) {

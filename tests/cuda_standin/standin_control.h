@@ -8,6 +8,8 @@ extern "C" {
 // lose the context lose it. Zero or less: none.
 void standin_fail_call(int64_t call, int error, int for_ever);
 int64_t standin_calls();
+// Whether what can run in streams that do not wait for the default one does at once, or when somebody waits for it.
+void standin_run_ahead(int on);
 // Streams, events, modules, pools, pinned and device memory, references of the context.
 int64_t standin_live_objects();
 // How many modules were PTX that this process had loaded before: a GPU's driver keeps what it compiles, in files, and does
