@@ -7,6 +7,7 @@
 // (transform/tensor/bind_threads).
 #include <algorithm>
 
+#include "compiler/arith/analyzer.h"
 #include "compiler/schedule/rules/contiguity.h"
 #include "compiler/schedule/rules/rules.h"
 #include "compiler/target/cuda.h"
@@ -95,7 +96,7 @@ std::vector<BlockName> ApplyCudaThreads(Schedule& schedule, const BlockSite& sit
     return {name};
   }
   // A condition that ends the grid is one for all lanes where they divide the result.
-  const bool divides = extent && *extent % lanes == 0;
+  const bool divides = arith::Analyzer().ProveDivisible(schedule.Loop(fused).loop->extent, lanes);
   const LoopRVs vectors = divides ? schedule.Split(fused, {kRest, lanes}) : LoopRVs();
   LoopRVs parts =
       divides ? schedule.Split(vectors[0], {kRest, threads}) : schedule.Split(fused, {kRest, threads, lanes});

@@ -131,7 +131,7 @@ TEST_CASE("permutations on the stand-in GPU are those of the interpreter") {
 }
 
 TEST_CASE("each block of the kernels of permutations of symbolic sizes runs for some size") {
-  for (const DataType& dtype : {DataType::Float(32), DataType::Float(16)}) {
+  for (const DataType& dtype : {DataType::Float(32), DataType::Float(16), DataType::Int(8)}) {
     for (const std::vector<size_t>& axes : {std::vector<size_t>{0, 2, 1}, {2, 1, 0}, {1, 2, 0}}) {
       std::mt19937_64 generator(3);
       const auto any = [&](std::initializer_list<int64_t> sizes) {
@@ -145,9 +145,36 @@ TEST_CASE("each block of the kernels of permutations of symbolic sizes runs for 
       CHECK(testing::BlocksLeftOut(
                 [&](size_t) {
                   p.dims = {any({1, 3, 32, 33, 64}), any({1, 2, 31, 64, 100}), any({1, 4, 32, 65, 128})};
+                  if (dtype.bits == 8) {  // whose tiles are wider
+                    for (int64_t& dim : p.dims) dim = any({1, 3, 64, 130, 260});
+                    while (p.dims[0] * p.dims[1] * p.dims[2] > 70000) p.dims[generator() % 3] = 1;
+                  }
                   return Build(p);
                 },
                 120) == 0);
+    }
+  }
+}
+
+TEST_CASE("each block of the kernels of loops of threads of symbolic sizes runs for some size") {
+  for (const DataType& dtype : {DataType::Float(32), DataType::Float(16), DataType::Int(8)}) {
+    for (const unsigned symbolic : {1u, 3u, 7u}) {
+      std::mt19937_64 generator(3);
+      const auto any = [&](std::initializer_list<int64_t> sizes) { return sizes.begin()[generator() % sizes.size()]; };
+      Move p;
+      p.axes = {0, 1, 2};
+      p.dtype = dtype;
+      p.others = 1;
+      p.symbolic = symbolic;
+      p.dims = {2, 8, 64};
+      CHECK(KeepsAway(Build(p).function, "cuda_threads", "out") == "");
+      CHECK(testing::BlocksLeftOut(
+                [&](size_t) {
+                  p.dims = {any({1, 3, 32, 33}), symbolic < 3 ? 8 : any({1, 2, 31, 64}),
+                            symbolic < 7 ? 64 : any({1, 4, 65})};
+                  return Build(p);
+                },
+                40) == 0);
     }
   }
 }

@@ -12,6 +12,7 @@
 #include "compiler/schedule/default_schedule.h"
 #include "compiler/schedule/rules/rules.h"
 #include "compiler/te/tensor.h"
+#include "tests/compiler/codegen/ptx_audit.h"
 #include "tests/compiler/codegen/ptx_run.h"
 
 namespace ingot::codegen {
@@ -130,6 +131,7 @@ TEST_CASE("matrix products by wgmma on the stand-in GPU are those of the interpr
     const Result<ptx::LaunchCounts> counts = RunImage(made.source, made.image, arguments, kOn90);
     REQUIRE_MESSAGE(counts.ok(), counts.status().message());
     CHECK(std::ranges::equal(arguments.bytes.back(), *expected));
+    for (const std::string& block : testing::BlocksNotRun(made.image.ptx)) CHECK_MESSAGE(false, "not run: ", block);
     if (!HasPtxas()) continue;
     const Assembled assembled = Assemble(made.image.ptx, "sm_90a");
     CHECK_MESSAGE(assembled.is_ok, assembled.errors);
