@@ -67,6 +67,15 @@ int64_t MmaPanelWidth(const PrimExpr& index, BinaryOp op, const PrimVar& var) {
 
 }  // namespace
 
+MmaPanels MmaPanelsOf(const BufferRegion& factor, const PrimVar& side) {
+  MmaPanels panels;
+  for (size_t d = 0; d < factor.region.size(); ++d) {
+    const int64_t width = MmaPanelWidth(factor.region[d].min, BinaryOp::kFloorDiv, side);
+    if (width != 0) panels = {d, width};
+  }
+  return panels;
+}
+
 std::set<BlockName> PadMmaProduct(Schedule& schedule, BlockRV product, const MmaProduct& axes,
                                   const std::array<int64_t, 3>& multiples) {
   std::set<BlockName> pads;
@@ -107,6 +116,16 @@ void UnrollOwnLoops(Schedule& schedule, const std::vector<LoopRV>& own, bool vec
   } else {
     schedule.Unroll(own.back());
   }
+}
+
+std::vector<LoopRV> SpreadPanelCopies(Schedule& schedule, std::vector<LoopRV> loops, int64_t chunks_of_row) {
+  if (chunks_of_row >= kMmaMatrixRows || !schedule.status().ok()) return loops;
+  const LoopRV chunks = loops.back();
+  loops.pop_back();
+  const LoopRVs rows = schedule.Split(loops.size() > 1 ? schedule.Fuse(loops) : loops[0],
+                                      {kRest, kMmaMatrixRows / chunks_of_row, chunks_of_row});
+  schedule.Reorder({rows[2], rows[1]});
+  return {rows[0], rows[2], rows[1], chunks};
 }
 
 bool IsMmaDtype(const DataType& dtype) {
@@ -405,15 +424,9 @@ class CudaMmaBuilder {
   void Stage(int64_t read, int iter, int64_t side, LoopRV loop) {
     if (!s_.status().ok()) return;
     const BlockSite site = s_.Block(reduction_);
-    const Buffer buffer = site.block().reads[static_cast<size_t>(read)].buffer;
-    const auto& region = site.block().reads[static_cast<size_t>(read)].region;
-    const PrimVar& var = site.block().iter_vars[static_cast<size_t>(iter)]->var;
-    size_t panels = 0;
-    int64_t width = 0;  // of panels
-    for (size_t d = 0; d < region.size(); ++d) {
-      const int64_t found = MmaPanelWidth(region[d].min, BinaryOp::kFloorDiv, var);
-      if (found != 0) panels = d, width = found;
-    }
+    const BufferRegion& source = site.block().reads[static_cast<size_t>(read)];
+    const Buffer buffer = source.buffer;
+    const auto [panels, width] = MmaPanelsOf(source, site.block().iter_vars[static_cast<size_t>(iter)]->var);
     const BlockRV staged = s_.CacheRead(reduction_, read, "shared");
     const std::optional<BlockSite> padding = s_.state().OnlyWriter(buffer);
     if (channels_) {
@@ -425,24 +438,15 @@ class CudaMmaBuilder {
     handled_.push_back(s_.Block(staged).block().name);
     if (width != 0) {  // panels side by side
       const auto rank = static_cast<int64_t>(buffer->shape.size());
-      s_.TransformLayout(staged, 0, MakeIndexMap(rank, [&](std::vector<PrimExpr> i) {
-                           i.back() = i[panels] * Int64(width) + i.back();
-                           i.erase(i.begin() + static_cast<std::ptrdiff_t>(panels));
+      s_.TransformLayout(staged, 0, MakeIndexMap(rank, [dimension = panels, width = width](std::vector<PrimExpr> i) {
+                           i.back() = i[dimension] * Int64(width) + i.back();
+                           i.erase(i.begin() + static_cast<std::ptrdiff_t>(dimension));
                            return i;
                          }));
     }
     std::vector<LoopRV> all;
     for (const InnerLoop& entry : InnerLoops(s_, staged, loop)) all.push_back(entry.loop);
-    if (width != 0 && width < kMmaMatrixRows * Chunk()) {
-      // Eight threads that store at once have several rows of a panel: those that lie as far apart as each has chunks have
-      // no bank in common.
-      const int64_t row = width / Chunk();
-      const LoopRV chunks = all.back();
-      all.pop_back();
-      const LoopRVs rows = s_.Split(all.size() > 1 ? s_.Fuse(all) : all[0], {kRest, kMmaMatrixRows / row, row});
-      s_.Reorder({rows[2], rows[1]});
-      all = {rows[0], rows[2], rows[1], chunks};
-    }
+    if (width != 0) all = SpreadPanelCopies(s_, all, width / Chunk());
     const LoopRVs parts = s_.Split(s_.Fuse(all), {depth_ * side / (Threads() * Chunk()), Threads(), Chunk()});
     s_.Reorder({parts[1], parts[0], parts[2]});
     s_.Bind(parts[1], "threadIdx.x");

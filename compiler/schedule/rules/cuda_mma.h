@@ -23,6 +23,14 @@ struct MmaProduct {
   DataType dtype = DataType::Float(32);  // of the factors
 };
 
+// The dimension of a factor whose index is the number of a panel, the quotient of the iteration variable, and the width of
+// these panels; a width of 0: the factor lies in none.
+struct MmaPanels {
+  size_t dimension = 0;
+  int64_t width = 0;
+};
+MmaPanels MmaPanelsOf(const ir::BufferRegion& factor, const ir::PrimVar& side);
+
 // In float32, of float16, bfloat16 or float32. A factor may lie in panels. cuda_mma.cc
 Match<MmaProduct> FindMmaProduct(const BlockSite& site);
 
@@ -36,6 +44,10 @@ struct MmaLoops {
   LoopRV m, n, k;
 };
 MmaLoops MmaLoopsOf(Schedule& schedule, BlockRV block, LoopRV around, int m, int n, int k = -1);
+
+// Of the loops of a copy from panels, whose rows have so many chunks of 16 bytes: eight threads that store at once have
+// several rows of a panel, and those that lie as far apart as each has chunks have no bank of shared memory in common.
+std::vector<LoopRV> SpreadPanelCopies(Schedule& schedule, std::vector<LoopRV> loops, int64_t chunks_of_row);
 
 // What a thread does by itself: its loops are unrolled, the innermost one vectorized if that is asked for.
 void UnrollOwnLoops(Schedule& schedule, const std::vector<LoopRV>& own, bool vectorizes);

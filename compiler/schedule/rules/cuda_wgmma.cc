@@ -182,8 +182,9 @@ class CudaWgmmaBuilder {
     if (!s_.status().ok()) return;
     const BlockSite site = s_.Block(reduction_);
     const BufferRegion& source = site.block().reads[static_cast<size_t>(read)];
-    const bool has_side_last =
-        source.region.back().min.get() == site.block().iter_vars[static_cast<size_t>(iter)]->var.get();
+    const PrimVar& var = site.block().iter_vars[static_cast<size_t>(iter)]->var;
+    const auto [dimension, width] = MmaPanelsOf(source, var);
+    const bool has_side_last = source.region.back().min.get() == var.get();
     const BlockRV staged = s_.CacheRead(reduction_, read, "shared");
     const std::optional<BlockSite> padding = s_.state().OnlyWriter(source.buffer);
     if (padding && pads_.contains(padding->block().name)) {
@@ -200,10 +201,22 @@ class CudaWgmmaBuilder {
                            return i;
                          }));
     }
+    if (width != 0) {  // narrower ones side by side in those
+      const auto rank = static_cast<int64_t>(source.buffer->shape.size());
+      s_.TransformLayout(staged, 0, MakeIndexMap(rank, [panels = dimension, of = width](std::vector<PrimExpr> i) {
+                           const PrimExpr number = i[panels];
+                           i.back() = FloorMod(number, Int64(kWgmmaTileRow / of)) * Int64(of) + i.back();
+                           i.erase(i.begin() + static_cast<std::ptrdiff_t>(panels));
+                           i.insert(i.begin(), FloorDiv(number, Int64(kWgmmaTileRow / of)));
+                           return i;
+                         }));
+    }
     std::vector<LoopRV> all;
     for (const InnerLoop& entry : InnerLoops(s_, staged, loop)) all.push_back(entry.loop);
     if (!s_.status().ok()) return;
-    if (has_side_last) {
+    if (width != 0) {
+      all = SpreadPanelCopies(s_, all, width / kWgmmaChunk);
+    } else if (has_side_last) {
       const LoopRVs panels = s_.Split(all.back(), {kRest, kWgmmaTileRow});
       all.back() = panels[1];
       all.insert(all.begin(), panels[0]);
@@ -246,11 +259,6 @@ Match<WgmmaSizes> FindWgmmaSizes(const BlockSite& site) {
     const BufferRegion& factor = site.block().reads[static_cast<size_t>(read)];
     if (AsConstInt(factor.buffer->shape.back()).value_or(1) % kWgmmaChunk != 0) {
       return Declined{"rows of one of its factors are not aligned"};
-    }
-    for (const Range& place : factor.region) {
-      if (As<PrimVarNode>(place.min) == nullptr && !AsConstInt(place.min)) {
-        return Declined{"one of its factors lies in panels"};
-      }
     }
   }
   if (extent_of(product->k) <= kWgmmaTileRow)

@@ -26,11 +26,13 @@ using testing::Assemble, testing::Assembled, testing::HasPtxas, testing::Interpr
 struct GroupProduct {
   int64_t m, n, k, batch = 0;  // 0: there is none
   bool is_bfloat = false, a_turned = false, b_turned = false, has_epilogue = false;
+  bool b_panels = false;                          // b[n / 16, k, n % 16], of all batches
   int64_t rows = 128, columns = 128, stages = 4;  // of the tile
   std::string Text() const {
     std::string text = is_bfloat ? "bfloat16" : "float16";
     for (const int64_t number : {batch, m, n, k, rows, columns, stages}) text += " " + std::to_string(number);
-    return text + (a_turned ? " a^T" : "") + (b_turned ? " b^T" : "") + (has_epilogue ? " epilogue" : "");
+    return text + (a_turned ? " a^T" : "") + (b_turned ? " b^T" : "") + (b_panels ? " b in panels" : "") +
+           (has_epilogue ? " epilogue" : "");
   }
 };
 
@@ -44,7 +46,11 @@ SizedFunction BuildGroup(const GroupProduct& p) {
   const auto placeholder = [&](int64_t x, int64_t y, bool turned, const char* name) {
     return te::Placeholder(in_order(Int64(x), Int64(y), Int64(p.batch), turned), dtype, name);
   };
-  const te::Tensor a = placeholder(p.m, p.k, p.a_turned, "A"), b = placeholder(p.k, p.n, p.b_turned, "B");
+  constexpr int64_t kPanel = 16;
+  const std::vector<int64_t> panels = {(p.n + kPanel - 1) / kPanel, p.k, kPanel};
+  const te::Tensor a = placeholder(p.m, p.k, p.a_turned, "A");
+  const te::Tensor b = p.b_panels ? te::Placeholder({Int64(panels[0]), Int64(panels[1]), Int64(kPanel)}, dtype, "B")
+                                  : placeholder(p.k, p.n, p.b_turned, "B");
   const te::Tensor bias = te::Placeholder({Int64(p.n)}, sums, "bias");
   const ir::IterVar r = te::ReduceAxis(Int64(p.k), "k");
   const std::vector<PrimExpr> shape = in_order(Int64(p.m), Int64(p.n), Int64(p.batch), false);
@@ -52,10 +58,11 @@ SizedFunction BuildGroup(const GroupProduct& p) {
   const te::Tensor product = te::Compute(
       shape,
       [&](const te::Indices& i) {
-        const PrimExpr rk = r->var;
-        return te::Sum(ir::Cast(sums, a(in_order(i[at], rk, i[0], p.a_turned))) *
-                           ir::Cast(sums, b(in_order(rk, i[at + 1], i[0], p.b_turned))),
-                       {r});
+        const PrimExpr rk = r->var, column = i[at + 1];
+        const PrimExpr factor = p.b_panels
+                                    ? b({ir::FloorDiv(column, Int64(kPanel)), rk, ir::FloorMod(column, Int64(kPanel))})
+                                    : b(in_order(rk, column, i[0], p.b_turned));
+        return te::Sum(ir::Cast(sums, a(in_order(i[at], rk, i[0], p.a_turned))) * ir::Cast(sums, factor), {r});
       },
       "matmul");
   const te::Tensor out = !p.has_epilogue ? product
@@ -67,7 +74,9 @@ SizedFunction BuildGroup(const GroupProduct& p) {
                                                },
                                                "clipped");
   SizedFunction built{
-      nullptr, {in_order(p.m, p.k, p.batch, p.a_turned), in_order(p.k, p.n, p.batch, p.b_turned)}, {dtype, dtype}};
+      nullptr,
+      {in_order(p.m, p.k, p.batch, p.a_turned), p.b_panels ? panels : in_order(p.k, p.n, p.batch, p.b_turned)},
+      {dtype, dtype}};
   std::vector<te::Tensor> args{a, b};
   if (p.has_epilogue) {
     args.push_back(bias);
@@ -121,6 +130,8 @@ TEST_CASE("matrix products by wgmma on the stand-in GPU are those of the interpr
       {.m = 128, .n = 384, .k = 96, .columns = 192},
       {.m = 121, .n = 263, .k = 200, .is_bfloat = true, .b_turned = true, .has_epilogue = true, .columns = 256},
       {.m = 72, .n = 40, .k = 96, .batch = 2, .is_bfloat = true, .a_turned = true},
+      {.m = 128, .n = 256, .k = 192, .b_panels = true, .columns = 256},
+      {.m = 250, .n = 199, .k = 136, .batch = 2, .has_epilogue = true, .b_panels = true, .columns = 192},
   };
   for (const GroupProduct& p : products) {
     CAPTURE(p.Text());
@@ -181,7 +192,8 @@ TEST_CASE("large products of any size become wgmma that ptxas takes") {
     p.b_turned = flip();
     p.has_epilogue = flip();
     if (!p.a_turned) p.m -= static_cast<int64_t>(generator() % 8);
-    if (p.b_turned) p.n -= static_cast<int64_t>(generator() % 8);
+    p.b_panels = generator() % 3 == 0;
+    if (p.b_turned || p.b_panels) p.n -= static_cast<int64_t>(generator() % 8);
     if (!Declines(p, "sm_90a").empty()) continue;
     ++made;
     CAPTURE(p.Text());
