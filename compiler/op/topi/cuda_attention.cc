@@ -22,6 +22,8 @@
 #include "compiler/op/topi/cuda_attention.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numbers>
 
 #include "compiler/op/topi/attention_scores.h"
 #include "compiler/op/topi/attention_statements.h"
@@ -58,6 +60,9 @@ class CudaKernel {
     const auto keys = ir::AsConstInt(config.num_keys), queries = ir::AsConstInt(config.num_queries);
     keys_are_ragged_ = !keys || *keys % tile_.keys != 0 || tile_.splits > 1;
     queries_are_ragged_ = !queries || *queries % tile_.rows != 0;
+    rounds_late_ = dtype_ != kFloat32 && !bias_ && config.softcap == 0 && config.scale > 0;
+    scales_late_ = rounds_late_ && dtype_ == DataType::Float(16);
+    exponent_scale_ = config.scale * std::numbers::log2e;
   }
 
   // A launch for the tiles, and one that joins the splits of each; both run if the condition (null: always) holds, which
@@ -318,9 +323,15 @@ class CudaKernel {
   PrimExpr Stored(PrimExpr x) const {
     return config_.stepwise && dtype_ != kFloat32 ? ir::Cast(kFloat32, ir::Cast(dtype_, std::move(x))) : x;
   }
+  // As it is kept, in units of which ExponentScale() are a doubling.
   PrimExpr Score(PrimExpr product, const PrimExpr& t, const PrimExpr& i, const PrimExpr& position) const {
-    if (config_.stores_products()) product = Stored(std::move(product));
-    PrimExpr score = Stored(Softcap(product * ir::MakeConst(kFloat32, config_.scale), config_.softcap));
+    PrimExpr score = product;
+    if (!rounds_late_) {
+      if (config_.stores_products()) product = Stored(std::move(product));
+      score = Stored(Softcap(product * ir::MakeConst(kFloat32, config_.scale), config_.softcap));
+    } else if (!scales_late_) {
+      score = product * ir::MakeConst(kFloat32, config_.scale);
+    }
     if (bias_) {
       const PrimExpr bias = Bias(t, i, position);
       score = bias_->dtype.is_bool() ? ir::Select(bias, score, Replacement(config_, kFloat32))
@@ -369,18 +380,41 @@ class CudaKernel {
                                Store(parts_, Load(most, {Int64(0)}), {Row(t, i), Lane(t)})}));
   }
 
+  // exp(score - shift), where the shift is Scaled().
+  PrimExpr Scaled(PrimExpr shift) const {
+    return scales_late_ ? shift * ir::MakeConst(kFloat32, exponent_scale_) : shift;
+  }
+  PrimExpr Exponential(const PrimExpr& score, const PrimExpr& shift) const {
+    if (!scales_late_) return CudaExp(score - shift);
+    return ir::CallIntrinsic(ir::Intrinsic::kExp2,
+                             {ir::CallIntrinsic(ir::Intrinsic::kFma, {score, ir::MakeConst(kFloat32, exponent_scale_),
+                                                                      ir::MakeConst(kFloat32, 0) - shift})});
+  }
+  // The greatest score of a row as it is kept: where single steps store inf it is NaN, as their result is, and where they
+  // store -inf it is that.
+  PrimExpr WhereStored(const PrimExpr& greatest) const {
+    if (!config_.stepwise) return greatest;
+    const double overflows = dtype_ == DataType::Float(16) ? 65520 : 0x1.ffp127;  // what would be the next number
+    double most = config_.stores_products() ? overflows * std::min(1.0, config_.scale) : overflows;
+    if (scales_late_) most /= config_.scale;
+    const PrimExpr limit = ir::MakeConst(kFloat32, most), nan = MinusInfinity(kFloat32) - MinusInfinity(kFloat32);
+    return ir::Select(limit <= greatest, nan,
+                      ir::Select(greatest <= ir::MakeConst(kFloat32, -most), MinusInfinity(kFloat32), greatest));
+  }
+
   Stmt Exponentials(const PrimExpr& t, const PrimExpr& i) const {
     const Buffer now = Local("now", {Int64(3)});  // the greatest score so far, what is subtracted, the factor
     const auto at = [](int64_t place) { return Indices{Int64(place)}; };
     std::vector<Stmt> stmts;
     stmts.push_back(Store(now, JoinParts(t, i, ir::BinaryOp::kMax, Load(greatest_, {t, i})), at(0)));
-    stmts.push_back(Store(now, Shift(Load(now, at(0))), at(1)));
-    stmts.push_back(Store(now, CudaExp(Load(greatest_, {t, i}) - Load(now, at(1))), at(2)));
+    if (rounds_late_) stmts.push_back(Store(now, WhereStored(Load(now, at(0))), at(0)));
+    stmts.push_back(Store(now, Scaled(Shift(Load(now, at(0)))), at(1)));
+    stmts.push_back(Store(now, Exponential(Load(greatest_, {t, i}), Load(now, at(1))), at(2)));
     stmts.push_back(Store(greatest_, Load(now, at(0)), {t, i}));
     stmts.push_back(Store(sum_, Load(sum_, {t, i}) * Load(now, at(2)), {t, i}));
     stmts.push_back(OwnKeys([&](const PrimExpr& n, const PrimExpr& y) {
       const Indices place = {t, i, n, y};
-      return Seq({Store(scores_, CudaExp(Load(scores_, place) - Load(now, at(1))), place),
+      return Seq({Store(scores_, Exponential(Load(scores_, place), Load(now, at(1))), place),
                   Store(sum_, Load(sum_, {t, i}) + Load(scores_, place), {t, i}),
                   Store(exponentials_, ir::Cast(dtype_, Load(scores_, place)), {Row(t, i), Key(t, n, y)})});
     }));
@@ -488,7 +522,11 @@ class CudaKernel {
         indices.push_back(place);
         return indices;
       };
-      std::vector<Stmt> numbers = {Store(split_rows_, Load(greatest_, {t, i}), at(Int64(0))),
+      // What is scaled late has its exponent there.
+      const PrimExpr greatest =
+          scales_late_ ? Load(greatest_, {t, i}) * ir::MakeConst(kFloat32, exponent_scale_ / std::numbers::log2e)
+                       : Load(greatest_, {t, i});
+      std::vector<Stmt> numbers = {Store(split_rows_, greatest, at(Int64(0))),
                                    Store(split_rows_, JoinParts(t, i, ir::BinaryOp::kAdd, Zero()), at(Int64(1)))};
       if (visible_) numbers.push_back(Store(split_rows_, Load(visible_, {t, i}), at(Int64(2))));
       const Stmt results = OwnElements([&](const PrimExpr& c, const PrimExpr& z) {
@@ -532,6 +570,11 @@ class CudaKernel {
   const bool takes_all_keys_;  // also those that the causal mask hides, since they may show
   int64_t depth_, value_depth_;
   bool queries_are_ragged_, keys_are_ragged_;
+  // Whether single steps differ from what is not rounded to the operands' dtype by rounding, and by what overflows, which
+  // the greatest score of a row says: there is nothing between scale and softmax. And whether scores are products without
+  // their scale, of which one factor makes exponents of 2: those of float16 do not overflow in float32.
+  bool rounds_late_, scales_late_;
+  double exponent_scale_;
   Buffer poison_, queries_, keys_, values_, exponentials_, parts_, split_results_, split_rows_;
   Buffer greatest_, sum_, result_, scores_, visible_;  // of each thread
   // The tile that is being built: its number, which split of its keys, its first query, head and batch.

@@ -166,6 +166,29 @@ TEST_CASE("attention of random sizes in one kernel agrees with the reference") {
   CHECK(taken > count);
 }
 
+// Scores that single steps store as inf or -inf, beside others.
+TEST_CASE("attention in one kernel overflows where its steps do") {
+  for (const DataType dtype : {op::kF16, op::kBF16}) {
+    for (int form = 0; form < 4; ++form) {
+      const bool scales_operands = form % 2 != 0, is_causal = form >= 2;
+      Sizes s{};
+      s.batch = s.heads = s.group = 1;
+      s.queries = s.keys = 70;
+      s.depth = s.value_depth = 32;
+      s.dtype = dtype;
+      s.attrs = {{"stepwise", true}, {"scales_operands", scales_operands}};
+      if (is_causal) s.attrs = s.attrs.With("causal_mask", "TopLeft");
+      OpCase c = CaseOf(s, 7, {"BNSH", "BNSH", "BNSH", "BNSH"});
+      const double large = dtype == op::kF16 ? 30000 : 0x1.8p127;
+      const double of_rows[] = {0.01, large, -large, 0.5};
+      std::vector<double>&queries = c.inputs[0].floats, &keys = c.inputs[1].floats;
+      for (size_t i = 0; i < queries.size(); ++i) queries[i] = of_rows[i / 32 % 4];
+      for (double& key : keys) key = key > 0 ? 1 : 0.5;
+      CHECK(Check(c) > 0);
+    }
+  }
+}
+
 // Several tiles of keys in two stages, all rows in warps of their own.
 OpCase SeveralTiles(DataType dtype) {
   Sizes s{};
