@@ -182,24 +182,35 @@ Result<std::vector<ReferenceTensor>> ReferenceScatterElements(const ir::Call& ca
   });
 }
 
-Statements DefineScatterElements(const TeArgs& args, const Buffers& inputs, const Buffers& outputs) {
-  const Buffer& indices = inputs[1];
-  const Buffer& out = outputs[0];
+size_t AxisOfScatter(const TeArgs& args, const Buffer& out) {
   const int rank = static_cast<int>(out->shape.size());
-  const auto at = static_cast<size_t>(*NormalizeAxis(args.call(), args.call()->attrs.GetInt("axis"), rank));
+  return static_cast<size_t>(*NormalizeAxis(args.call(), args.call()->attrs.GetInt("axis"), rank));
+}
+
+PrimExpr ElementsFit(const Buffers& inputs, const Buffer& out, size_t axis) {
   PrimExpr fit = ir::BoolImm(true);
   for (size_t i = 0; i < out->shape.size(); ++i) {
-    fit = ir::And(fit, SameExtent(indices->shape[i], inputs[2]->shape[i]));
-    if (i != at) fit = ir::And(fit, LessEqual(indices->shape[i], out->shape[i]));
+    fit = ir::And(fit, SameExtent(inputs[1]->shape[i], inputs[2]->shape[i]));
+    if (i != axis) fit = ir::And(fit, LessEqual(inputs[1]->shape[i], out->shape[i]));
   }
+  return fit;
+}
+
+// The update at this place of the indices.
+Stmt ScatterElement(const TeArgs& args, const Buffers& inputs, const Buffer& out, size_t axis, const Places& i) {
+  return AtPlace(Load(inputs[1], i), out->shape[axis], [&](const PrimExpr& place) {
+    Places to = i;
+    to[axis] = place;
+    return Store(out, Combined(*CombineOf(args.call()), Load(out, to), Load(inputs[2], i)), to);
+  });
+}
+
+Statements DefineScatterElements(const TeArgs& args, const Buffers& inputs, const Buffers& outputs) {
+  const Buffer& out = outputs[0];
+  const size_t axis = AxisOfScatter(args, out);
   const Stmt scatter = SpatialNest("scatter", {}, [&](const Places&) {
-    return Assert(fit, kShapesMessage, Loops(indices->shape, [&](const Places& i) {
-                    return AtPlace(Load(indices, i), out->shape[at], [&](const PrimExpr& place) {
-                      Places to = i;
-                      to[at] = place;
-                      return Store(out, Combined(*CombineOf(args.call()), Load(out, to), Load(inputs[2], i)), to);
-                    });
-                  }));
+    return Assert(ElementsFit(inputs, out, axis), kShapesMessage,
+                  Loops(inputs[1]->shape, [&](const Places& i) { return ScatterElement(args, inputs, out, axis, i); }));
   });
   return std::vector<Stmt>{CopyNest(inputs[0], out), scatter};
 }
@@ -276,130 +287,301 @@ Statements DefineScatterNd(const TeArgs& args, const Buffers& inputs, const Buff
   return std::vector<Stmt>{CopyNest(inputs[0], out), scatter};
 }
 
-// For the many threads of a GPU the updates are sorted by where they go, stably: those of one place follow each other, in
-// their order, and the thread that has the first of them combines them. Of those that replace each other the last one stays.
+// ---- for the many threads of a GPU
+
+// Updates that come one after the other, each of a slice of the result.
+struct UpdateList {
+  Dims dims;     // of the places of updates
+  Dims extents;  // of the places of slices
+  Dims slice;
+  // Where an update goes along axis k of `extents`: as an index that is given, which is checked, or as a place.
+  struct Target {
+    PrimExpr index;
+    bool is_given;
+  };
+  std::function<Target(const Places& i, size_t k)> target;
+  PrimExpr fit;  // whether the shapes fit each other
+};
+
+// Updates are sorted by where they go, stably: those of one slice follow each other, in their order. Of those that replace
+// each other the last one stays. The others are combined by the thread that has the first of them: one by one up to a
+// whole part of the sorted list, then by parts that go to the same slice as a whole, which are combined before.
+class SortedScatter {
+ public:
+  SortedScatter(const UpdateList& list, Combine how, const Buffer& updates, const Buffer& out)
+      : list_(list), how_(how), updates_(updates), out_(out), count_(ir::Int64(1)) {
+    for (const PrimExpr& dim : list.dims) count_ = count_ * dim;
+    count_ = SimplifyDim(count_);
+    targets_ = ir::MakeBuffer("targets", DataType::Int(64), {count_});
+    sorted_ = SortOnCuda(targets_);
+  }
+
+  Statements Define(const Buffer& data) const {
+    std::vector<Stmt> nests = {CopyNest(data, out_), Assert(list_.fit, kShapesMessage, FindTargets())};
+    nests.insert(nests.end(), sorted_.nests.begin(), sorted_.nests.end());
+    Buffers workspace = sorted_.workspace;
+    workspace.push_back(targets_);
+    if (how_ == Combine::kUpdate) {
+      nests.push_back(Assert(list_.fit, kShapesMessage, KeepLast()));
+      return {std::move(nests), std::move(workspace)};
+    }
+    Buffers parts;
+    for (int level = 1; level <= kLevels; ++level) {
+      Dims dims = {NumParts(level)};
+      dims.insert(dims.end(), list_.slice.begin(), list_.slice.end());
+      parts.push_back(ir::MakeBuffer("parts" + std::to_string(level), out_->dtype, dims));
+      nests.push_back(Assert(list_.fit, kShapesMessage, CombineParts(level, parts)));
+    }
+    nests.push_back(Assert(list_.fit, kShapesMessage, CombineAll(parts)));
+    workspace.insert(workspace.end(), parts.begin(), parts.end());
+    return {std::move(nests), std::move(workspace)};
+  }
+
+ private:
+  // Updates of a part, or parts of one of the next level.
+  static constexpr int64_t kPart = 32;
+  static constexpr int kLevels = 3;
+  static int64_t SizeOf(int level) { return level == 0 ? 1 : kPart * SizeOf(level - 1); }
+  // Whole ones; one at least, since no buffer of a workspace is empty.
+  PrimExpr NumParts(int level) const {
+    return SimplifyDim(ir::FloorDiv(count_, ir::Int64(SizeOf(level))) + ir::Int64(1));
+  }
+
+  static Places Unfolded(PrimExpr flat, const Dims& extents, const Places& slice) {
+    Places places(extents.size());
+    for (size_t k = extents.size(); k-- > 0;) {
+      places[k] = k == 0 ? flat : ir::FloorMod(flat, extents[k]);
+      flat = ir::FloorDiv(flat, extents[k]);
+    }
+    places.insert(places.end(), slice.begin(), slice.end());
+    return places;
+  }
+  // Of the i-th update in sorted order.
+  PrimExpr Update(const PrimExpr& i, const Places& slice) const {
+    return Load(updates_, Unfolded(sorted_.place(i), list_.dims, slice));
+  }
+  static Places InParts(const PrimExpr& part, const Places& slice) {
+    Places places = {part};
+    places.insert(places.end(), slice.begin(), slice.end());
+    return places;
+  }
+  Stmt OverSlices(const PrimExpr& extent, const std::function<Stmt(const PrimExpr&, const Places&)>& body) const {
+    Dims dims = {extent};
+    dims.insert(dims.end(), list_.slice.begin(), list_.slice.end());
+    return OverElements(dims, [&](const Places& at) { return body(at[0], Places(at.begin() + 1, at.end())); });
+  }
+
+  Stmt FindTargets() const {
+    return OverElements(list_.dims, [&](const Places& i) {
+      PrimExpr target = ir::Int64(0), is_inside = ir::BoolImm(true), flat = ir::Int64(0);
+      for (size_t k = 0; k < list_.extents.size(); ++k) {
+        const UpdateList::Target given = list_.target(i, k);
+        const PrimExpr& extent = list_.extents[k];
+        PrimExpr place = given.index;
+        if (given.is_given) {
+          place = ir::Select(given.index < ir::Int64(0), given.index + extent, given.index);
+          is_inside = ir::And(is_inside, ir::And(ir::Int64(0) <= place, place < extent));
+        }
+        target = target * extent + place;
+      }
+      for (size_t k = 0; k < list_.dims.size(); ++k) flat = flat * list_.dims[k] + i[k];
+      return Let("is_inside", ir::Cast(DataType::Int(64), is_inside), [&](const PrimExpr& inside) {
+        const PrimExpr is_legal = ir::Equal(inside, ir::Int64(1));
+        const Stmt nothing = ir::Make<ir::EvaluateNode>(ir::Int64(0));
+        return ir::MakeSeq({Store(targets_, ir::Select(is_legal, target, ir::Int64(0)), {flat}),
+                            Assert(is_legal, kIndexMessage, nothing)});
+      });
+    });
+  }
+  Stmt KeepLast() const {
+    return OverSlices(count_, [&](const PrimExpr& i, const Places& slice) {
+      return Let("target", sorted_.element(i), [&](const PrimExpr& target) {
+        const PrimExpr next = sorted_.element(ir::Min(i + 1, count_ - 1));
+        const PrimExpr is_last = ir::Or(i + 1 >= count_, ir::Not(ir::Equal(target, next)));
+        return If(is_last, Store(out_, Update(i, slice), Unfolded(target, list_.extents, slice)));
+      });
+    });
+  }
+  // Parts that go to one slice, from those of the level below; what others hold is not used.
+  Stmt CombineParts(int level, const Buffers& parts) const {
+    const Buffer& to = parts[static_cast<size_t>(level - 1)];
+    const PrimExpr whole = ir::FloorDiv(count_, ir::Int64(SizeOf(level)));
+    return OverSlices(SimplifyDim(whole), [&](const PrimExpr& part, const Places& slice) {
+      const PrimExpr first = part * SizeOf(level), last = first + (SizeOf(level) - 1);
+      const auto of_below = [&](const PrimExpr& i) {
+        const PrimExpr below = part * kPart + i;
+        return level == 1 ? Update(below, slice) : Load(parts[static_cast<size_t>(level - 2)], InParts(below, slice));
+      };
+      const Places at = InParts(part, slice);
+      const Stmt rest = Loop(ir::Int64(kPart - 1), [&](const PrimExpr& i) {
+        return Store(to, Combined(how_, Load(to, at), of_below(i + 1)), at);
+      });
+      return If(ir::Equal(sorted_.element(first), sorted_.element(last)),
+                ir::MakeSeq({Store(to, of_below(ir::Int64(0)), at), rest}));
+    });
+  }
+  Stmt CombineAll(const Buffers& parts) const {
+    const Buffer next = ir::MakeBuffer("next", DataType::Int(64), {ir::Int64(1)}, "local");
+    const Places first = {ir::Int64(0)};
+    return OverSlices(count_, [&](const PrimExpr& i, const Places& slice) {
+      return Let("target", sorted_.element(i), [&](const PrimExpr& target) {
+        const PrimExpr at_next = Load(next, first);
+        const Places to = Unfolded(target, list_.extents, slice);
+        const auto goes_there = [&](const PrimExpr& to_last) {
+          return ir::And(to_last < count_, ir::Equal(sorted_.element(ir::Min(to_last, count_ - 1)), target));
+        };
+        const auto add = [&](const PrimExpr& value, int64_t updates) {
+          return ir::MakeSeq(
+              {Store(out_, Combined(how_, Load(out_, to), value), to), Store(next, at_next + updates, first)});
+        };
+        Stmt step = add(Update(at_next, slice), 1);
+        for (int level = 1; level <= kLevels; ++level) {
+          const int64_t size = SizeOf(level);
+          const PrimExpr is_whole = ir::And(ir::Equal(ir::FloorMod(at_next, ir::Int64(size)), ir::Int64(0)),
+                                            goes_there(at_next + (size - 1)));
+          const PrimExpr part =
+              Load(parts[static_cast<size_t>(level - 1)], InParts(ir::FloorDiv(at_next, ir::Int64(size)), slice));
+          step = Stmt(ir::Make<ir::IfStmtNode>(is_whole, add(part, size), step));
+        }
+        const Stmt all = ir::MakeSeq({Store(next, i, first), While(goes_there(at_next), step)});
+        const PrimExpr before = sorted_.element(ir::Max(i - 1, ir::Int64(0)));
+        const PrimExpr is_first = ir::Or(i <= ir::Int64(0), ir::Not(ir::Equal(target, before)));
+        return If(is_first, Stmt(ir::Make<ir::AllocateNode>(next, all)));
+      });
+    });
+  }
+
+  const UpdateList& list_;
+  Combine how_;
+  Buffer updates_, out_;
+  PrimExpr count_;
+  Buffer targets_;
+  SortedVector sorted_;
+};
+
 Statements DefineScatterNdOnCuda(const TeArgs& args, const Buffers& inputs, const Buffers& outputs) {
   const Buffer &indices = inputs[1], &updates = inputs[2], &out = outputs[0];
-  const Combine how = *CombineOf(args.call());
-  const auto depth = static_cast<size_t>(*ir::AsConstInt(indices->shape.back()));
-  const Dims outer(indices->shape.begin(), indices->shape.end() - 1);
-  const Dims rest(out->shape.begin() + static_cast<std::ptrdiff_t>(depth), out->shape.end());
-  PrimExpr fit = ir::BoolImm(true), count = ir::Int64(1);
+  const auto depth = static_cast<std::ptrdiff_t>(*ir::AsConstInt(indices->shape.back()));
+  UpdateList list{.dims = Dims(indices->shape.begin(), indices->shape.end() - 1),
+                  .extents = Dims(out->shape.begin(), out->shape.begin() + depth),
+                  .slice = Dims(out->shape.begin() + depth, out->shape.end()),
+                  .target =
+                      [&](const Places& i, size_t k) {
+                        Places which = i;
+                        which.push_back(ir::Int64(static_cast<int64_t>(k)));
+                        return UpdateList::Target{ir::Cast(DataType::Int(64), Load(indices, which)), true};
+                      },
+                  .fit = ir::BoolImm(true)};
   for (size_t i = 0; i < updates->shape.size(); ++i) {
-    fit = ir::And(fit, SameExtent(updates->shape[i], i < outer.size() ? outer[i] : rest[i - outer.size()]));
+    const PrimExpr& extent = i < list.dims.size() ? list.dims[i] : list.slice[i - list.dims.size()];
+    list.fit = ir::And(list.fit, SameExtent(updates->shape[i], extent));
   }
-  for (const PrimExpr& dim : outer) count = count * dim;
-  count = SimplifyDim(count);
-  const Buffer targets = ir::MakeBuffer("targets", DataType::Int(64), {count});
-  const Stmt find = OverElements(outer, [&](const Places& i) {
-    PrimExpr target = ir::Int64(0), is_inside = ir::BoolImm(true), flat = ir::Int64(0);
-    for (size_t k = 0; k < depth; ++k) {
-      Places which = i;
-      which.push_back(ir::Int64(static_cast<int64_t>(k)));
-      const PrimExpr given = ir::Cast(DataType::Int(64), Load(indices, which)), &extent = out->shape[k];
-      const PrimExpr place = ir::Select(given < ir::Int64(0), given + extent, given);
-      is_inside = ir::And(is_inside, ir::And(ir::Int64(0) <= place, place < extent));
-      target = target * extent + place;
-    }
-    for (size_t k = 0; k < outer.size(); ++k) flat = flat * outer[k] + i[k];
-    return Let("is_inside", ir::Cast(DataType::Int(64), is_inside), [&](const PrimExpr& inside) {
-      const PrimExpr is_legal = ir::Equal(inside, ir::Int64(1));
-      const Stmt nothing = ir::Make<ir::EvaluateNode>(ir::Int64(0));
-      return ir::MakeSeq({Store(targets, ir::Select(is_legal, target, ir::Int64(0)), {flat}),
-                          Assert(is_legal, kIndexMessage, nothing)});
-    });
+  return SortedScatter(list, *CombineOf(args.call()), updates, out).Define(inputs[0]);
+}
+
+Statements DefineScatterElementsOnCuda(const TeArgs& args, const Buffers& inputs, const Buffers& outputs) {
+  const Buffer &indices = inputs[1], &out = outputs[0];
+  const size_t axis = AxisOfScatter(args, out);
+  const UpdateList list{.dims = indices->shape,
+                        .extents = out->shape,
+                        .slice = {},
+                        .target =
+                            [&](const Places& i, size_t k) {
+                              if (k != axis) return UpdateList::Target{i[k], false};
+                              return UpdateList::Target{ir::Cast(DataType::Int(64), Load(indices, i)), true};
+                            },
+                        .fit = ElementsFit(inputs, out, axis)};
+  return SortedScatter(list, *CombineOf(args.call()), inputs[2], out).Define(inputs[0]);
+}
+
+// Lines along the axis have nothing to do with each other: a thread for each, which takes its updates in order.
+Statements DefineScatterLinesOnCuda(const TeArgs& args, const Buffers& inputs, const Buffers& outputs) {
+  const Buffer& indices = inputs[1];
+  const Buffer& out = outputs[0];
+  const size_t axis = AxisOfScatter(args, out);
+  const Stmt scatter = OverElements(Others(indices->shape, axis), [&](const Places& line) {
+    return Loop(indices->shape[axis],
+                [&](const PrimExpr& k) { return ScatterElement(args, inputs, out, axis, At(line, axis, k)); });
   });
-  const SortedVector sorted = SortOnCuda(targets);
-  Dims dims = {count};
-  dims.insert(dims.end(), rest.begin(), rest.end());
-  const Buffer next = ir::MakeBuffer("next", DataType::Int(64), {ir::Int64(1)}, "local");
-  const Stmt scatter = OverElements(dims, [&](const Places& at) {
-    const PrimExpr& i = at[0];
-    const Places slice(at.begin() + 1, at.end()), first = {ir::Int64(0)};
-    const auto unfolded = [&](PrimExpr flat, const Dims& extents, size_t number) {
-      Places places(number);
-      for (size_t k = number; k-- > 0;) {
-        places[k] = k == 0 ? flat : ir::FloorMod(flat, extents[k]);
-        flat = ir::FloorDiv(flat, extents[k]);
-      }
-      places.insert(places.end(), slice.begin(), slice.end());
-      return places;
-    };
-    return Let("target", sorted.element(i), [&](const PrimExpr& target) {
-      const Places to = unfolded(target, out->shape, depth);
-      const auto update = [&](const PrimExpr& place) { return Load(updates, unfolded(place, outer, outer.size())); };
-      const auto is_other = [&](const PrimExpr& end, const PrimExpr& neighbour, const PrimExpr& kept) {
-        return ir::Or(end, ir::Not(ir::Equal(sorted.element(kept), sorted.element(neighbour))));
-      };
-      if (how == Combine::kUpdate) {
-        const PrimExpr is_last = is_other(i + 1 >= count, ir::Min(i + 1, count - 1), i);
-        return If(is_last, Store(out, update(sorted.place(i)), to));
-      }
-      const PrimExpr is_first = is_other(i <= ir::Int64(0), ir::Max(i - 1, ir::Int64(0)), i);
-      const PrimExpr at_next = Load(next, first);
-      const PrimExpr goes_on =
-          ir::And(at_next < count, ir::Equal(sorted.element(ir::Min(at_next, count - 1)), sorted.element(i)));
-      const Stmt add = ir::MakeSeq({Store(out, Combined(how, Load(out, to), update(sorted.place(at_next))), to),
-                                    Store(next, at_next + 1, first)});
-      const Stmt all = ir::MakeSeq({Store(next, i, first), While(goes_on, add)});
-      return If(is_first, Stmt(ir::Make<ir::AllocateNode>(next, all)));
-    });
-  });
-  std::vector<Stmt> nests = {CopyNest(inputs[0], out), Assert(fit, kShapesMessage, find)};
-  nests.insert(nests.end(), sorted.nests.begin(), sorted.nests.end());
-  nests.push_back(Assert(fit, kShapesMessage, scatter));
-  Buffers workspace = sorted.workspace;
-  workspace.push_back(targets);
-  return {std::move(nests), std::move(workspace)};
+  return std::vector<Stmt>{CopyNest(inputs[0], out), Assert(ElementsFit(inputs, out, axis), kShapesMessage, scatter)};
 }
 
 // Of a few updates each waits for the one before it.
-bool SortsUpdates(const ir::Call& call, const Target& target) {
-  constexpr int64_t kFewUpdates = 32;
-  const Result<ir::TensorType> indices = TensorArg(call, 1);
-  if (target.kind != Target::Kind::kCuda || !indices.ok() || !(*indices)->dims) return false;
-  const auto depth = ir::AsConstInt((*indices)->dims->back());
-  const Result<ir::TensorType> data = TensorArg(call, 0);
-  if (!depth || *depth < 1 || !data.ok() || !(*data)->dtype || (*data)->dtype->bits < 8) return false;
+constexpr int64_t kFewUpdates = 32;
+
+// The product of the dims, if it is known and an int64.
+std::optional<int64_t> KnownCount(std::span<const PrimExpr> dims) {
   int64_t count = 1;
-  for (size_t i = 0; i + 1 < (*indices)->dims->size(); ++i) {
-    const auto extent = ir::AsConstInt((*indices)->dims->at(i));
-    if (!extent) return true;
-    if (__builtin_mul_overflow(count, *extent, &count)) return false;
+  for (const PrimExpr& dim : dims) {
+    const std::optional<int64_t> extent = ir::AsConstInt(dim);
+    if (!extent || __builtin_mul_overflow(count, *extent, &count)) return std::nullopt;
   }
-  return count > kFewUpdates;
+  return count;
+}
+
+bool IsScatterOnCuda(const ir::Call& call, const Target& target) {
+  const Result<ir::TensorType> data = TensorArg(call, 0), indices = TensorArg(call, 1);
+  return target.kind == Target::Kind::kCuda && data.ok() && (*data)->dtype && (*data)->dtype->bits >= 8 &&
+         indices.ok() && (*indices)->dims;
+}
+
+bool SortsSlices(const ir::Call& call, const Target& target) {
+  if (!IsScatterOnCuda(call, target)) return false;
+  const Dims& dims = *(*TensorArg(call, 1))->dims;
+  const auto depth = ir::AsConstInt(dims.back());
+  return depth && *depth >= 1 && KnownCount(std::span(dims).first(dims.size() - 1)).value_or(INT64_MAX) > kFewUpdates;
+}
+
+// Lines that are enough to keep a GPU busy, or whose updates are few.
+bool HasManyLines(const ir::Call& call, const Target& target) {
+  constexpr int64_t kManyLines = 4096;
+  if (!IsScatterOnCuda(call, target)) return false;
+  const Dims& dims = *(*TensorArg(call, 1))->dims;
+  const Result<int> axis = AxisOf(call, static_cast<int>(dims.size()));
+  if (!axis.ok()) return false;
+  const auto along = static_cast<size_t>(*axis);
+  return KnownCount(Others(dims, along)).value_or(0) >= kManyLines ||
+         ir::AsConstInt(dims[along]).value_or(INT64_MAX) <= kFewUpdates;
+}
+
+bool SortsElements(const ir::Call& call, const Target& target) {
+  return IsScatterOnCuda(call, target) && !HasManyLines(call, target);
 }
 
 double ScatterCost(const ir::Call& call, const Target&) {
   return EstimateElements(call->type) + EstimateElements(call->args[2]->type);
 }
-double SortedScatterCost(const ir::Call& call, const Target& target) { return ScatterCost(call, target) / 2; }
+double CudaScatterCost(const ir::Call& call, const Target& target) { return ScatterCost(call, target) / 2; }
 
 }  // namespace
 
 std::vector<OpRow> ScatterOps() {
   const CaseTraits cases{.rank0 = false, .dtypes = MovedDataTypes()};
   std::vector<OpRow> rows;
-  rows.push_back({.name = "scatter_elements",
-                  .summary = "the data with each update at the place of an axis that indices name",
-                  .arg_names = {"data", "indices", "updates"},
-                  .attrs = {{"axis", AttrType::kInt, 0}, {"reduction", AttrType::kString, "update"}},
-                  .infer = InferScatterElements,
-                  .reference = ReferenceScatterElements,
-                  .fold = FoldExact,
-                  .implementations = {{"direct", Always, ScatterCost, {}, BuildStatements<DefineScatterElements>}},
-                  .cases = cases});
-  rows.push_back({.name = "scatter_nd",
-                  .summary = "the data with each slice of updates at the place that the last axis of indices holds",
-                  .arg_names = {"data", "indices", "updates"},
-                  .attrs = {{"reduction", AttrType::kString, "update"}},
-                  .infer = InferScatterNd,
-                  .reference = ReferenceScatterNd,
-                  .fold = FoldExact,
-                  .implementations =
-                      {{"direct", Always, ScatterCost, {}, BuildStatements<DefineScatterNd>},
-                       {"cuda_sorted", SortsUpdates, SortedScatterCost, {}, BuildStatements<DefineScatterNdOnCuda>}},
-                  .cases = cases});
+  rows.push_back(
+      {.name = "scatter_elements",
+       .summary = "the data with each update at the place of an axis that indices name",
+       .arg_names = {"data", "indices", "updates"},
+       .attrs = {{"axis", AttrType::kInt, 0}, {"reduction", AttrType::kString, "update"}},
+       .infer = InferScatterElements,
+       .reference = ReferenceScatterElements,
+       .fold = FoldExact,
+       .implementations =
+           {{"direct", Always, ScatterCost, {}, BuildStatements<DefineScatterElements>},
+            {"cuda_lines", HasManyLines, CudaScatterCost, {}, BuildStatements<DefineScatterLinesOnCuda>},
+            {"cuda_sorted", SortsElements, CudaScatterCost, {}, BuildStatements<DefineScatterElementsOnCuda>}},
+       .cases = cases});
+  rows.push_back(
+      {.name = "scatter_nd",
+       .summary = "the data with each slice of updates at the place that the last axis of indices holds",
+       .arg_names = {"data", "indices", "updates"},
+       .attrs = {{"reduction", AttrType::kString, "update"}},
+       .infer = InferScatterNd,
+       .reference = ReferenceScatterNd,
+       .fold = FoldExact,
+       .implementations = {{"direct", Always, ScatterCost, {}, BuildStatements<DefineScatterNd>},
+                           {"cuda_sorted", SortsSlices, CudaScatterCost, {}, BuildStatements<DefineScatterNdOnCuda>}},
+       .cases = cases});
   return rows;
 }
 

@@ -25,6 +25,9 @@ using testing::CompileForLater, testing::RunImage, testing::Sm, testing::SourceO
 // elements at places from a table in memory that a thread has for itself, loops of less than no iteration, heads of one
 // element, steps of launches whose number an element limits, and what many threads order and add up.
 const std::set<std::string> kAlsoTaken = {"cumsum/long",
+                                          "scatter_elements/long_add",
+                                          "scatter_elements/long_lines_add",
+                                          "scatter_elements/long_lines_update",
                                           "scatter_nd/long_add",
                                           "scatter_nd/long_update",
                                           "sort/long",

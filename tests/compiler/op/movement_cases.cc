@@ -101,6 +101,17 @@ void ScatterCases(CaseBuilder& b) {
     b.Add("scatter_nd", std::string("long_") + reduction,
           {Data(kF32, {7, 3}), Indices({70, 1}, often), Data(kF32, {70, 3}, 2)}, {{"reduction", reduction}});
   }
+  // One place has most of them: several parts as a whole, and some before and behind these.
+  std::vector<double> mostly;
+  for (int64_t i = 0; i < 1200; ++i) mostly.push_back(static_cast<double>(i % 29 == 0 ? i % 5 : 3));
+  std::vector<double> lines;
+  for (int64_t i = 0; i < 40 * 3; ++i) lines.push_back(static_cast<double>(i * 7 % 9 - 4));
+  for (const char* reduction : {"update", "add", "max"}) {
+    b.Add("scatter_elements", std::string("long_") + reduction,
+          {Data(kI32, {7}), Indices({1200}, mostly), Data(kI32, {1200}, 2)}, {{"reduction", reduction}});
+    b.Add("scatter_elements", std::string("long_lines_") + reduction,
+          {Data(kF32, {5, 4}), Indices({40, 3}, lines), Data(kF32, {40, 3}, 2)}, {{"reduction", reduction}});
+  }
   b.Add("scatter_nd", "twice", {Data(kF32, {4}), Indices({3, 1}, {1, 1, 1}), Data(kF32, {3}, 2)});
   b.Add("scatter_nd", "empty", {Data(kF32, {2, 0}), Indices({1, 1}, {1}), Data(kF32, {1, 0})});
   b.Add("scatter_nd", "no_updates", {Data(kF32, {3, 2}), Indices({0, 1}, {}), Data(kF32, {0, 2})});
