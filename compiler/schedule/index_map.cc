@@ -1,5 +1,6 @@
 // Every new dimension's expression is taken apart into digits of the old indices, the least significant first. The map
-// is one to one when the digits of each old dimension, each used once and without gaps, make up its whole extent.
+// is one to one when the digits of each old dimension, each used once and without gaps, make up its whole extent. The
+// highest digit of a constant one is rounded up.
 #include "compiler/schedule/index_map.h"
 
 #include <algorithm>
@@ -63,7 +64,7 @@ class Decomposer {
         digits.erase(it);
         it = digits.begin();
       }
-      if (!analyzer_.ProveEqual(reached, shape_[d])) {
+      if (!analyzer_.ProveLessEqual(shape_[d], reached)) {
         return No("the new dimensions do not hold all of dimension " + std::to_string(d));
       }
     }
@@ -107,15 +108,16 @@ class Decomposer {
         continue;
       }
       const auto done = AsConstInt(product), wanted = AsConstInt(factor);
-      const bool cuts = done && wanted && *done > 0 && *wanted > 0 && *wanted % *done == 0 &&
-                        analyzer_.ProveDivisible(digit.extent, *wanted / *done);
-      if (!cuts) {
+      const bool cuts = done && wanted && *done > 0 && *wanted > 0 && *wanted % *done == 0;
+      const bool divides = cuts && analyzer_.ProveDivisible(digit.extent, *wanted / *done);
+      const bool is_last = cuts && i + 1 == digits.size() && AsConstInt(digit.extent);  // the rest may be padded
+      if (!divides && !is_last) {
         return No(Text(factor) + " does not divide dimension " + std::to_string(digit.dimension) + " (" +
-                  Text(digit.extent) + "); layouts with padding are not supported");
+                  Text(digit.extent) + "); a dimension of unknown length, or within others, is not padded");
       }
       const PrimExpr part = Int64(*wanted / *done);
       halves.low.push_back({digit.dimension, digit.lower, part});
-      const PrimExpr rest = analyzer_.Simplify(FloorDiv(digit.extent, part));
+      const PrimExpr rest = analyzer_.Simplify(FloorDiv(digit.extent + (*wanted / *done - 1), part));
       halves.high.push_back({digit.dimension, analyzer_.Simplify(digit.lower * part), rest});
     }
     return halves;

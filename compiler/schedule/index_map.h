@@ -1,8 +1,8 @@
 // Where the elements of a buffer lie in another layout: each dimension of the new buffer is an expression over the old
 // indices. Maps are one to one: every old index is divided by quotients and remainders into digits (a channel into
 // block of channels and place in the block), and every new dimension is one digit, or several of them as one number. A
-// map of another form, or with a factor that does not divide its dimension, is refused with the reason; nothing is
-// padded.
+// dimension of constant extent that a factor does not divide is padded: places that no old index has are never accessed.
+// A map of another form, or with a factor that does not divide another dimension, is refused with the reason.
 #pragma once
 
 #include <cstdint>

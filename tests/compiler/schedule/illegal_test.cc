@@ -355,9 +355,15 @@ std::vector<Illegal> BlockCases() {
          s.TransformLayout(s.GetBlock("matmul"), 0, PermutingMap({2, 1, 0}));
        },
        "block \"matmul\"", "the map is of 3 dimensions, the buffer has 2"},
-      {"transform_layout: a block that does not divide", dense, Nothing,
-       [](Schedule& s) { s.TransformLayout(s.GetBlock("matmul"), 0, Blocked(1, 16)); }, "block \"matmul\"",
-       "16 does not divide dimension 1 (200); layouts with padding are not supported"},
+      {"transform_layout: a block that does not divide what stands below others", dense, Nothing,
+       [](Schedule& s) {
+         s.TransformLayout(s.GetBlock("matmul"), 0, MakeIndexMap(2, [](const std::vector<PrimExpr>& i) {
+           const PrimExpr place = i[0] * Int64(200) + i[1];
+           return std::vector<PrimExpr>{FloorDiv(place, Int64(16)), FloorMod(place, Int64(16))};
+         }));
+       },
+       "block \"matmul\"",
+       "16 does not divide dimension 1 (200); a dimension of unknown length, or within others, is not padded"},
       {"transform_layout: a block of symbolic rows", Dense(testing::N(), Int64(8), Int64(20), true), Nothing,
        [](Schedule& s) { s.TransformLayout(s.GetBlock("matmul"), 0, Blocked(0, 4)); }, "block \"matmul\"",
        "4 does not divide dimension 0 (n)"},
