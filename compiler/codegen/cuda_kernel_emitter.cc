@@ -280,12 +280,12 @@ std::optional<Storage> CudaKernelEmitter::Allocate(const ir::Buffer& buffer) {
 
 // A butterfly: in each step a lane gets the value of the lane half as far away, so that all of them end with the same
 // bits. Words of 32 bits travel; a narrower value takes one, a wider one two.
-llvm::Value* CudaKernelEmitter::ReduceInWarp(ir::BinaryOp op, DataType dtype, llvm::Value* value) {
+llvm::Value* CudaKernelEmitter::ReduceInWarp(const transform::WarpReduce& reduce, DataType dtype, llvm::Value* value) {
   llvm::IRBuilderBase& b = function_.instructions();
   const Numeric numeric(b);
   const Arithmetic arithmetic(function_, *this);
   constexpr uint32_t kAllLanes = 0xffffffff, kWholeWarp = 31;
-  for (uint32_t distance = kCudaWarpThreads / 2; distance > 0; distance /= 2) {
+  for (auto distance = static_cast<uint32_t>(reduce.lanes / 2); distance > 0; distance /= 2) {
     const auto exchange = [&](llvm::Value* word) -> llvm::Value* {
       llvm::CallInst* other =
           b.CreateIntrinsic(b.getInt32Ty(), llvm::Intrinsic::nvvm_shfl_sync_bfly_i32,
@@ -305,7 +305,7 @@ llvm::Value* CudaKernelEmitter::ReduceInWarp(ir::BinaryOp op, DataType dtype, ll
       word = b.CreateOr(low, b.CreateShl(high, 32));
     }
     llvm::Value* other = numeric.FromMemory(b.CreateBitCast(word, type), dtype);
-    value = arithmetic.Binary(op, dtype, value, other, /*no_wrap=*/false);
+    value = arithmetic.Binary(reduce.op, dtype, value, other, /*no_wrap=*/false);
   }
   return value;
 }

@@ -42,7 +42,7 @@ class CudaKernelEmitter final : private TargetStatements, private KernelRuntime 
   void EmitIndependentLoop(const ir::ForNode& loop) override;
   void EmitDeviceLoop(const ir::ForNode& loop) override;
   std::optional<Storage> Allocate(const ir::Buffer& buffer) override;
-  llvm::Value* ReduceInWarp(ir::BinaryOp op, DataType dtype, llvm::Value* value) override;
+  llvm::Value* ReduceInWarp(const transform::WarpReduce& reduce, DataType dtype, llvm::Value* value) override;
   void FailIf(llvm::Value* condition, int32_t code, llvm::Value* a, llvm::Value* b) override;
   void CallExternal(size_t index, llvm::ArrayRef<llvm::Value*> buffers, llvm::ArrayRef<llvm::Value*> ints) override;
   llvm::Value* LoadWorkspace() override;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "compiler/codegen/cuda_warp_memory.h"
+#include "compiler/ir/condition.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/target/cuda.h"
@@ -75,6 +76,17 @@ class NestReader : public StmtVisitor {
     StmtVisitor::Visit(loop);
     --serial_depth_;
   }
+  void Visit(const IfStmtNode& guard) override {
+    VisitPrim(guard.condition);
+    VisitUnder(guard.condition, [&] { VisitStmt(guard.then_case); });
+    if (guard.else_case) VisitStmt(guard.else_case);
+  }
+  void Visit(const PrimCallNode& call) override {
+    if (call.op != Intrinsic::kIfThenElse) return StmtVisitor::Visit(call);
+    VisitPrim(call.args[0]);
+    VisitUnder(call.args[0], [&] { VisitPrim(call.args[1]); });
+    VisitPrim(call.args[2]);
+  }
   void Visit(const BufferStoreNode& store) override {
     StmtVisitor::Visit(store);
     if (!checks_stores_) return;
@@ -116,11 +128,29 @@ class NestReader : public StmtVisitor {
     return std::any_of(inside_.begin() + kFirstOfBlock, inside_.end(),
                        [](const ForNode* loop) { return loop != nullptr; });
   }
+  // Whether conditions around let the first thread alone pass.
+  bool IsOfFirst(const PrimVar& thread) const {
+    for (const PrimExpr& condition : conditions_) {
+      for (const PrimExpr& part : ConjunctsOf(condition)) {
+        const auto* binary = As<BinaryNode>(part);
+        if (binary == nullptr || binary->a.get() != thread.get()) continue;
+        if (binary->op == BinaryOp::kLT && IsConstInt(binary->b, 1)) return true;
+        if (binary->op == BinaryOp::kEQ && IsConstInt(binary->b, 0)) return true;
+      }
+    }
+    return false;
+  }
+  void VisitUnder(const PrimExpr& condition, const auto& visit) {
+    conditions_.push_back(condition);
+    visit();
+    conditions_.pop_back();
+  }
   // What a thread keeps from loop to loop is its own.
   void CheckThread(const BufferNode& buffer, const std::vector<PrimExpr>& indices) {
     if (buffer.scope != "thread") return;
     const ForNode* loop = inside_[kFirstOfBlock];
     if (loop != nullptr && !indices.empty() && indices[0].get() == loop->var.get()) return;
+    if (loop != nullptr && !indices.empty() && IsConstInt(indices[0], 0) && IsOfFirst(loop->var)) return;
     Fail("\"" + buffer.name + "\" is of each thread, and accessed at another index than the thread's");
   }
   // Threads of a block wait for each other behind the outermost loops over them, blocks do not, and a thread's memory
@@ -142,6 +172,7 @@ class NestReader : public StmtVisitor {
   bool checks_stores_ = false;
   int serial_depth_ = 0;
   int thread_loops_ = 0;      // over threads of a block, inside of no other one
+  std::vector<PrimExpr> conditions_;  // around the access
   bool is_repeated_ = false;  // one of them is in a serial loop
   bool is_nested_ = false;    // loops over them are inside of others, as those of two axes are
 };

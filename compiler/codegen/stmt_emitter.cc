@@ -306,13 +306,13 @@ void StmtEmitter::BeginUnwritten(const ir::AllocateNode& allocate, const Storage
 
 void StmtEmitter::EmitAttribute(const ir::AttrStmtNode& attribute) {
   const auto* store = ir::As<ir::BufferStoreNode>(attribute.body);
-  const int64_t* op = attribute.value.get<int64_t>();
-  if (attribute.key != kCudaWarpReduce || store == nullptr || op == nullptr || !store->value->dtype.is_scalar()) {
+  const std::optional<transform::WarpReduce> reduce = transform::WarpReduce::Of(attribute);
+  if (!reduce || store == nullptr || !store->value->dtype.is_scalar()) {
     return status_.Unsupported("attribute \"" + attribute.key + "\" was not lowered");
   }
   llvm::Value* own = exprs_.Emit(store->value);
   if (status_.failed()) return;
-  llvm::Value* reduced = target_.ReduceInWarp(static_cast<ir::BinaryOp>(*op), store->value->dtype, own);
+  llvm::Value* reduced = target_.ReduceInWarp(*reduce, store->value->dtype, own);
   if (reduced == nullptr) return status_.Unsupported("it exchanges values between threads of a warp");
   StoreValue(*store, reduced);
 }

@@ -13,6 +13,7 @@
 #include "compiler/codegen/memory_access.h"
 #include "compiler/ir/expr.h"
 #include "compiler/ir/stmt.h"
+#include "compiler/transform/tensor/lowered.h"
 
 namespace ingot::codegen {
 
@@ -26,8 +27,8 @@ class TargetStatements {
   virtual void EmitDeviceLoop(const ir::ForNode& loop) = 0;
   // The memory of a buffer that the kernel allocates; null after a failure.
   virtual std::optional<Storage> Allocate(const ir::Buffer& buffer) = 0;
-  // What the values that the lanes of a warp have give together; null on targets without warps.
-  virtual llvm::Value* ReduceInWarp(ir::BinaryOp, DataType, llvm::Value*) { return nullptr; }
+  // What the values that a group of lanes has give together; null on targets without warps.
+  virtual llvm::Value* ReduceInWarp(const transform::WarpReduce&, DataType, llvm::Value*) { return nullptr; }
 };
 
 class StmtEmitter {

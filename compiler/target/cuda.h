@@ -18,7 +18,7 @@ inline constexpr int64_t kCudaMaxBlockThreads = 1024;
 // reduce in any order (transform/tensor/cross_threads).
 inline constexpr const char* kCudaCrossThreads = "cross_threads";
 // The key of a lowered attribute around the store of a value that the lanes of a warp have, all of them at once: each of
-// them stores what all values give together. The attribute's value is the ir::BinaryOp.
+// them stores what the values of its group of lanes give together (transform/tensor/lowered.h).
 inline constexpr const char* kCudaWarpReduce = "warp_reduce";
 // Notes on loops that become instructions of their own (schedule/device_loops.h says what each loop must be). The value
 // of a copy that may be on its way until the next loop over threads with kCudaAwaitCopies has ended is kCudaIsAwaited;

@@ -18,6 +18,7 @@
 
 #include "compiler/schedule/rules/analysis.h"
 #include "compiler/schedule/rules/contiguity.h"
+#include "compiler/schedule/rules/cuda_columns.h"
 #include "compiler/schedule/rules/epilogue.h"
 #include "compiler/schedule/rules/rules.h"
 #include "compiler/target/cuda.h"
@@ -28,17 +29,15 @@ using namespace ir;  // NOLINT
 
 namespace {
 
-// Shorter rows are left to a thread each.
-constexpr int64_t kShortestRow = kCudaWarpThreads;
-// The threads of a row of unknown length; the threads that a block of several rows has; the elements of a row that a
-// thread has, where there may be enough threads.
-constexpr int64_t kUsualThreads = 256, kThreadsOfRows = 256, kElementsOfThread = 16;
-// The longest access of a thread, and the bytes of a stage in between that a block keeps.
-constexpr int64_t kLongestAccess = 16, kMostKeptBytes = 24 << 10;
+// The reductions of shorter rows are left to a thread for each element.
+constexpr int64_t kShortestRow = 4;
+// The threads of a row of unknown length; the threads that a block of several rows has; the bytes of a row that a thread
+// has, where there may be enough threads, and where a block's threads still keep a row in their registers.
+constexpr int64_t kUsualThreads = 256, kThreadsOfRows = 256, kBytesOfThread = 64, kMostBytesOfThread = 160;
+// The longest access of a thread, the least bytes of a vector, and the bytes of a stage in between that a block keeps.
+constexpr int64_t kLongestAccess = 16, kShortestVector = 4, kMostKeptBytes = 24 << 10;
 // Rounds of a thread that are unrolled: all of them up to the first number, else as many as the second one at a time.
 constexpr int64_t kMostUnrolled = 16, kUnrolledOfMany = 4;
-// A stage that gives one value for a row, and takes less than this, is computed by each reader.
-constexpr int64_t kCheapStage = 16;
 
 int64_t BytesOf(DataType dtype) { return std::max<int64_t>((dtype.bits + 7) / 8, 1); }
 
@@ -92,6 +91,7 @@ class CudaRowsBuilder {
     ChooseThreads();
     DropStages();
     KeepInputs();
+    JoinRows();
     MakePartials();
     LayOutKept();
     PlaceStages();
@@ -127,39 +127,53 @@ class CudaRowsBuilder {
   // Threads, neighbours and rows by the longest row and the widest element.
   void ChooseThreads() {
     length_ = 1;
-    int64_t bytes = 1;
+    int64_t widest = 1, narrowest = kLongestAccess;
+    const auto count = [&](const Buffer& buffer) {
+      widest = std::max(widest, BytesOf(buffer->dtype));
+      narrowest = std::min(narrowest, BytesOf(buffer->dtype));
+    };
     for (const BlockSite& site : Stages()) {
-      bytes = std::max(bytes, BytesOf(StoreOf(site).buffer->dtype));
-      for (const LoadUse& use : LoadsOf(site)) bytes = std::max(bytes, BytesOf(use.load->buffer->dtype));
+      count(StoreOf(site).buffer);
+      for (const LoadUse& use : LoadsOf(site)) count(use.load->buffer);
       if (!IsReduction(s_.state(), site)) continue;
       const std::optional<int64_t> length = LengthOf(site, ReduceIters(site));
       length_ = length && length_ ? std::optional(std::max(*length, *length_)) : std::nullopt;
     }
-    threads_ = length_ ? kCudaWarpThreads : kUsualThreads;
-    while (length_ && threads_ * kElementsOfThread < *length_ && threads_ < kCudaMaxBlockThreads) threads_ *= 2;
-    lanes_ = length_ ? std::clamp<int64_t>(kLongestAccess / bytes, 1, 8) : 1;
-    const int64_t most_lanes = lanes_;
-    while (lanes_ > 1 && *length_ % (threads_ * lanes_) != 0) lanes_ /= 2;
-    keeps_ = length_ && *length_ % (threads_ * lanes_) == 0 && *length_ / threads_ <= kElementsOfThread;
-    if (!keeps_) lanes_ = most_lanes;
+    threads_ = length_ ? 1 : kUsualThreads;
+    while (length_ && threads_ * kBytesOfThread < *length_ * widest && threads_ < kCudaMaxBlockThreads) threads_ *= 2;
     const BlockSite last = s_.state().FindBlock(last_).value();
-    std::optional<int64_t> rows = 1;  // of the innermost dimension that stages share
-    for (int d = 0; d < shared_; ++d) {
-      const std::optional<int64_t> extent =
-          ConstantExtent(*last.block().iter_vars[static_cast<size_t>(IterOfDimension(last, static_cast<size_t>(d)))]);
-      if (extent != 1) rows = extent;
-    }
+    const std::vector<int> axes = RowIters(last);
+    const std::optional<int64_t> rows = LengthOf(last, axes);
     rows_ = std::max<int64_t>(kThreadsOfRows / threads_, 1);
-    while (rows_ > 1 && (!rows || *rows % rows_ != 0)) rows_ /= 2;
+    while (rows_ > 1 && rows && *rows < rows_) rows_ /= 2;
+    threads_ = std::max(threads_, kCudaWarpThreads / rows_);
+    lanes_ = length_ ? std::clamp<int64_t>(kLongestAccess / widest, 1, 8) : 1;
+    while (lanes_ > 1 && (*length_ % lanes_ != 0 || *length_ < threads_ * lanes_)) lanes_ /= 2;
+    if (lanes_ * narrowest < kShortestVector) lanes_ = 1;
+    const int64_t round = threads_ * lanes_;
+    keeps_ = length_ && (*length_ + round - 1) / round * lanes_ * widest <= kMostBytesOfThread;
+    const std::optional<int64_t> innermost =
+        axes.empty() ? 1 : ConstantExtent(*last.block().iter_vars[static_cast<size_t>(axes.back())]);
+    joins_ = rows_ > 1 && axes.size() > 1 && (!innermost || *innermost % rows_ != 0);
+  }
+
+  // The iteration variables of the stage's shared dimensions.
+  std::vector<int> RowIters(const BlockSite& site) const {
+    if (is_joined_) return shared_ == 0 ? std::vector<int>() : std::vector<int>{0};
+    std::vector<int> rows;
+    for (int d = 0; d < shared_; ++d) rows.push_back(IterOfDimension(site, static_cast<size_t>(d)));
+    return rows;
+  }
+  bool IsRowIter(const BlockSite& site, int iter) const {
+    const std::vector<int> rows = RowIters(site);
+    return std::ranges::find(rows, iter) != rows.end();
   }
 
   // The iteration variables of the stage's own dimensions.
   std::vector<int> OwnIters(const BlockSite& site) const {
     std::vector<int> own;
     for (const int iter : SpatialIters(site)) {
-      bool is_shared = false;
-      for (int d = 0; d < shared_; ++d) is_shared |= IterOfDimension(site, static_cast<size_t>(d)) == iter;
-      if (!is_shared) own.push_back(iter);
+      if (!IsRowIter(site, iter)) own.push_back(iter);
     }
     return own;
   }
@@ -170,9 +184,8 @@ class CudaRowsBuilder {
       const BlockName& name = site.block().name;
       if (name == last_ || !IsInjective(s_.state(), site)) continue;
       const std::optional<int64_t> length = LengthOf(site, OwnIters(site));
-      if (length == 1 && CostOfInstance(site) > kCheapStage) continue;
       if (length != 1 && keeps_ && length == length_) {
-        kept_.push_back(StoreOf(site).buffer);
+        kept_.push_back(name);
         continue;
       }
       if (length && *length > 1 && *length * rows_ * BytesOf(StoreOf(site).buffer->dtype) <= kMostKeptBytes) continue;
@@ -184,8 +197,7 @@ class CudaRowsBuilder {
 
   // Whether the stage reads the buffer at its own place: its shared dimensions, then the variables of its row in order.
   bool ReadsInPlace(const BlockSite& site, const Buffer& buffer) const {
-    std::vector<int> iters;
-    for (int d = 0; d < shared_; ++d) iters.push_back(IterOfDimension(site, static_cast<size_t>(d)));
+    std::vector<int> iters = RowIters(site);
     const bool is_reduction = IsReduction(s_.state(), site);
     const std::vector<int> own = is_reduction ? ReduceIters(site) : OwnIters(site);
     iters.insert(iters.end(), own.begin(), own.end());
@@ -227,8 +239,33 @@ class CudaRowsBuilder {
       const BlockRV copy = s_.CacheRead(s_.GetBlock(readers[0].block().name), position, "local", others);
       if (!s_.status().ok()) return;
       handled_.push_back(s_.Block(copy).block().name);
-      kept_.push_back(StoreOf(s_.Block(copy)).buffer);
+      kept_.push_back(handled_.back());
     }
+  }
+
+  // Rows over several axes become rows over one, where a block's rows would not be a box of them.
+  void JoinRows() {
+    if (!joins_ || !s_.status().ok()) return;
+    std::vector<std::vector<int64_t>> rows{{}};
+    for (int d = 0; d < shared_; ++d) rows[0].push_back(d);
+    for (const BlockSite& site : Stages()) {
+      IterGroups groups;
+      groups.Add(RowIters(site));
+      for (const std::vector<int>& iters : {OwnIters(site), ReduceIters(site)}) {
+        if (!iters.empty()) groups.Add(iters);
+      }
+      std::vector<std::vector<int64_t>> dimensions = rows;
+      for (int64_t d = shared_; d < static_cast<int64_t>(StoreOf(site).indices.size()); ++d) {
+        if (dimensions.size() == 1) dimensions.emplace_back();
+        dimensions.back().push_back(d);
+      }
+      const BlockRV block = s_.GetBlock(site.block().name);
+      if (!WritesOutput(s_.state(), site)) JoinDimensions(s_, block, dimensions);
+      groups.Fuse(s_, block);
+      if (!s_.status().ok()) return;
+    }
+    is_joined_ = true;
+    shared_ = 1;
   }
 
   // Partial results of each thread.
@@ -237,7 +274,8 @@ class CudaRowsBuilder {
       if (!s_.status().ok()) return;
       const BlockRV block = s_.GetBlock(name);
       const LoopRV reduced = FuseReducing(s_, block);
-      if (!s_.status().ok()) return;
+      if (threads_ == 1) s_.SetScope(block, 0, "local");
+      if (threads_ == 1 || !s_.status().ok()) continue;
       const BlockRV partial = s_.RFactor(SplitRow(reduced).thread);
       s_.SetScope(partial, 0, "local");
       if (!s_.status().ok()) return;
@@ -274,11 +312,11 @@ class CudaRowsBuilder {
   // Rounds, threads and neighbours become dimensions of what threads keep, so that each has a box of elements.
   void LayOutKept() {
     const int64_t shared = shared_;
-    for (const Buffer& kept : kept_) {
-      const std::optional<BlockSite> writer = s_.state().OnlyWriter(kept);
-      if (!s_.status().ok() || !writer) return;
-      const BlockRV block = s_.GetBlock(writer->block().name);
+    for (const BlockName& name : kept_) {
+      const BlockRV block = s_.GetBlock(name);
       s_.SetScope(block, 0, "local");
+      if (!s_.status().ok()) return;
+      const Buffer kept = StoreOf(s_.Block(block)).buffer;
       const auto rank = static_cast<int64_t>(kept->shape.size());
       if (rank > shared + 1) {
         s_.TransformLayout(block, 0, MakeIndexMap(rank, [&](std::vector<PrimExpr> i) {
@@ -324,11 +362,7 @@ class CudaRowsBuilder {
   }
   // Whether the loop is over rows, or of the one iteration that a kept axis has.
   bool IsOfRows(const BlockSite& site, const InnerLoop& loop) const {
-    if (loop.iter < 0) return true;
-    for (int d = 0; d < shared_; ++d) {
-      if (IterOfDimension(site, static_cast<size_t>(d)) == loop.iter) return true;
-    }
-    return false;
+    return loop.iter < 0 || IsRowIter(site, loop.iter);
   }
 
   void BindStage(const BlockName& name) {
@@ -358,9 +392,20 @@ class CudaRowsBuilder {
       if (!reducing.empty()) s_.DecomposeReduction(block, reducing[0]);
       BindThreads(rows, thread);
       for (const LoopRV loop : reducing) UnrollShort(loop);
+    } else if (!reducing.empty() && threads_ == 1) {
+      rows.insert(rows.end(), own.begin(), own.end());
+      std::vector<LoopRV> order = rows;
+      order.insert(order.end(), reducing.begin(), reducing.end());
+      s_.Reorder(order);
+      s_.DecomposeReduction(block, reducing[0]);
+      for (const LoopRV loop : reducing) s_.Unroll(loop);
+      const LoopRV thread = rows.back();
+      rows.pop_back();
+      BindThreads(rows, thread);
     } else if (!reducing.empty()) {
       s_.Annotate(reducing.back(), kCudaCrossThreads, int64_t{1});
-    } else if (!own.empty() && LengthOf(site, OwnIters(site)) != 1) {
+    } else if (rows_ > 1 || LengthOf(site, OwnIters(site)) != 1) {
+      if (own.empty()) own.push_back(s_.AddUnitLoop(block));
       const LoopRV row = own.size() > 1 ? s_.Fuse(own) : own[0];
       const Row parts = SplitRow(row);
       std::vector<LoopRV> order = rows;
@@ -388,12 +433,13 @@ class CudaRowsBuilder {
   std::vector<BlockName> handled_, reductions_;
   BlockName last_;
   std::set<BlockName> partials_;
-  std::vector<Buffer> kept_;
+  std::vector<BlockName> kept_;  // of stages
   LoopRV block_;
   int shared_ = 0;
   std::optional<int64_t> length_;  // of the longest row
   int64_t threads_ = 1, lanes_ = 1, rows_ = 1;
   bool keeps_ = false;  // each thread keeps its elements of a row
+  bool joins_ = false, is_joined_ = false;  // the shared dimensions are to be one, or are
 };
 
 }  // namespace

@@ -325,6 +325,8 @@ class BlockBody {
 // A nest whose schedule bound some statements to threads of a block: one thread does the others, or all would.
 class OneThreadFiller {
  public:
+  std::vector<Buffer> elements;  // of reductions across threads
+
   Stmt Fill(const Stmt& nest) {
     ThreadFinder finder;
     finder.VisitStmt(nest);
@@ -355,7 +357,7 @@ class OneThreadFiller {
   }
 
   // Of a statement that has loops over threads.
-  Stmt FillIn(const Stmt& stmt) const {
+  Stmt FillIn(const Stmt& stmt) {
     if (const auto* seq = As<SeqNode>(stmt)) return FillIn(*seq);
     if (const auto* loop = As<ForNode>(stmt)) {
       if (loop->thread_tag == "threadIdx.x") return stmt;
@@ -369,22 +371,26 @@ class OneThreadFiller {
     if (const auto* let = As<LetStmtNode>(stmt)) return Make<LetStmtNode>(let->var, let->value, FillIn(let->body));
     return stmt;
   }
-  Stmt FillIn(const SeqNode& seq) const {
+  Stmt FillIn(const SeqNode& seq) {
     std::vector<Stmt> parts, of_one;
+    std::vector<CrossThreads> made;
     const auto flush = [&] {
       if (!of_one.empty()) parts.push_back(ByFirstThread(MakeSeq(std::exchange(of_one, {})), threads_));
     };
     for (const Stmt& stmt : seq.stmts) {
-      std::optional<Stmt> across = ReduceAcrossThreads(stmt, threads_);
+      std::optional<CrossThreads> across = ReduceAcrossThreads(stmt, threads_);
       if (!across && !HasThreads(stmt)) {
         of_one.push_back(stmt);
         continue;
       }
       flush();
-      parts.push_back(across ? *std::move(across) : FillIn(stmt));
+      parts.push_back(across ? across->stmt : FillIn(stmt));
+      if (!across) continue;
+      elements.push_back(across->out);
+      made.push_back(*std::move(across));
     }
     flush();
-    return MakeSeq(std::move(parts));
+    return KeepElements(MakeSeq(std::move(parts)), made, threads_);
   }
 
   int64_t threads_ = 0;
@@ -392,6 +398,16 @@ class OneThreadFiller {
 
 class Binder {
  public:
+  // The function's body.
+  Stmt BindAll(const PrimFunc& function) {
+    const Stmt bound = Bind(function->body);
+    std::erase_if(elements_, [&](const Buffer& buffer) {
+      return std::ranges::any_of(function->params, [&](const PrimFuncParam& param) { return param.buffer.same_as(buffer); });
+    });
+    return DropUnreadElements(bound, elements_);
+  }
+
+ private:
   // Null where no statement is left.
   Stmt Bind(const Stmt& stmt) {
     if (const auto* seq = As<SeqNode>(stmt)) return BindSeq(*seq);
@@ -412,7 +428,12 @@ class Binder {
       copy.body = Bind(loop->body);
       return Make<ForNode>(std::move(copy));
     }
-    if (IsBound(stmt)) return OneThreadFiller().Fill(stmt);
+    if (IsBound(stmt)) {
+      OneThreadFiller filler;
+      Stmt filled = filler.Fill(stmt);
+      elements_.insert(elements_.end(), filler.elements.begin(), filler.elements.end());
+      return filled;
+    }
     if (Stmt grid = OverGrid(stmt)) return grid;
     return OverOneBlock(stmt);
   }
@@ -493,13 +514,15 @@ class Binder {
   static Stmt OverOneBlock(const Stmt& stmt) {
     return ThreadLoop(MakePrimVar("b"), Int64(1), BlockBody(stmt, {}).Build(), "blockIdx.x");
   }
+
+  std::vector<Buffer> elements_;  // of reductions across threads
 };
 
 }  // namespace
 
 Result<PrimFunc> BindThreads(const PrimFunc& function, const Target& target) {
   if (target.kind != Target::Kind::kCuda) return function;
-  return WithBody(function, Serialiser().MutateStmt(Binder().Bind(function->body)));
+  return WithBody(function, Serialiser().MutateStmt(Binder().BindAll(function)));
 }
 
 }  // namespace ingot::transform

@@ -1,21 +1,32 @@
 // for r in R: for t in T: out[r] = out[r] op value(r, t)   becomes, for R * T threads of which each has one value:
 //
-//   for thread:  own = value(r, t)                            kCudaWarpReduce: all lanes get what the warp's values give
-//                the first lane of a warp:  warps[thread / 32] = own
-//   for thread:  the first of an element:  out[r] = warps[..] op warps[..] op ...
+//   for thread:  own = value(r, t)                            kCudaWarpReduce: all lanes get what their group's values give
+//                the first lane of an element:  out[r] = own
 //
-// Where an element has one warp, its first lane stores the result at once. Every warp belongs to one element, so that all
-// of its lanes exchange. Lowering places `own` in a register, `warps` in shared memory, and has the threads wait between
-// both loops (place_buffers, codegen/cuda_launches).
+// where T are lanes of a warp, or a warp. Where an element has several warps, they exchange through shared memory:
+//
+//   for thread:  own = value(r, t)
+//                the first lane of a warp:  warps[thread / 32] = own
+//   for thread:  all = warps[.. thread % (T / 32)]            reduced by groups of so many lanes
+//                the first lane of an element:  out[r] = all
+//
+// Every group of lanes belongs to one element, so that all of its lanes exchange. Lowering places `own` and `all` in
+// registers, `warps` in shared memory, and has the threads wait between both loops (place_buffers, codegen/cuda_launches).
+// Loops over threads that come later and read the element of their own group have it in a register: out[r] there becomes
+// own, or all, and where nobody else reads `out`, nobody stores it.
 #include "compiler/transform/tensor/cross_threads.h"
 
+#include <algorithm>
 #include <bit>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/target/cuda.h"
+#include "compiler/transform/tensor/lowered.h"
 
 namespace ingot::transform {
 
@@ -28,7 +39,8 @@ struct CrossReduction {
   const ForNode* loop = nullptr;     // over the values of one
   const BufferStoreNode* update = nullptr;
   BinaryOp op = BinaryOp::kAdd;
-  PrimExpr value;
+  PrimExpr value, start;
+  std::vector<PrimExpr> guards;  // of elements, where the last block has fewer
 };
 
 bool IsSameElement(const PrimExpr& expr, const BufferStoreNode& store) {
@@ -43,8 +55,19 @@ bool IsSameElement(const PrimExpr& expr, const BufferStoreNode& store) {
 std::optional<CrossReduction> MatchCrossReduction(const Stmt& stmt, int64_t threads) {
   CrossReduction match;
   int64_t elements = 1;
+  // What stands in conditions that no thread's place in its element decides.
+  const auto below_guards = [&](const Stmt* body) {
+    for (const auto* guard = As<IfStmtNode>(*body); guard != nullptr && !guard->else_case;
+         guard = As<IfStmtNode>(*body)) {
+      if (ReadsMemory(guard->condition)) break;
+      match.guards.push_back(guard->condition);
+      body = &guard->then_case;
+    }
+    return *body;
+  };
   const auto* loop = As<ForNode>(stmt);
-  for (; loop != nullptr && loop->annotations.Find(kCudaCrossThreads) == nullptr; loop = As<ForNode>(loop->body)) {
+  for (; loop != nullptr && loop->annotations.Find(kCudaCrossThreads) == nullptr;
+       loop = As<ForNode>(below_guards(&loop->body))) {
     const auto extent = AsConstInt(loop->extent);
     if (!extent || loop->for_kind != ForKind::kSerial) return {};
     elements *= *extent;
@@ -52,11 +75,15 @@ std::optional<CrossReduction> MatchCrossReduction(const Stmt& stmt, int64_t thre
   }
   if (loop == nullptr || loop->for_kind != ForKind::kSerial) return {};
   const int64_t values = AsConstInt(loop->extent).value_or(0);
-  const bool is_whole_warps = values >= kCudaWarpThreads && std::has_single_bit(static_cast<uint64_t>(values));
-  if (!is_whole_warps || elements * values != threads) return {};
+  const bool is_power = values > 1 && std::has_single_bit(static_cast<uint64_t>(values));
+  if (!is_power || elements * values != threads || threads % kCudaWarpThreads != 0) return {};
   match.loop = loop;
   // What begins with the first iteration: each thread begins with its own value instead.
-  const auto* seq = As<SeqNode>(loop->body);
+  const Stmt body = below_guards(&loop->body);
+  for (const PrimExpr& guard : match.guards) {
+    if (MentionsAny(guard, {loop->var.get()})) return {};
+  }
+  const auto* seq = As<SeqNode>(body);
   if (seq == nullptr || seq->stmts.size() != 2) return {};
   const auto* first = As<IfStmtNode>(seq->stmts[0]);
   match.update = As<BufferStoreNode>(seq->stmts[1]);
@@ -71,6 +98,7 @@ std::optional<CrossReduction> MatchCrossReduction(const Stmt& stmt, int64_t thre
   if (combined == nullptr || !IsSameElement(combined->a, *match.update)) return {};
   match.op = combined->op;
   match.value = combined->b;
+  match.start = start->value;
   return match;
 }
 
@@ -84,7 +112,7 @@ Stmt StoreIf(const PrimExpr& condition, const Buffer& buffer, PrimExpr value, st
 
 }  // namespace
 
-std::optional<Stmt> ReduceAcrossThreads(const Stmt& stmt, int64_t threads) {
+std::optional<CrossThreads> ReduceAcrossThreads(const Stmt& stmt, int64_t threads) {
   const std::optional<CrossReduction> match = MatchCrossReduction(stmt, threads);
   if (!match) return {};
   const int64_t values = *AsConstInt(match->loop->extent), warps_of_element = values / kCudaWarpThreads;
@@ -101,37 +129,152 @@ std::optional<Stmt> ReduceAcrossThreads(const Stmt& stmt, int64_t threads) {
     }
     return analyzer.Simplify(Substitute(expr, places));
   };
-  const auto element = [&](const PrimVar& thread) {
-    std::vector<PrimExpr> indices = match->update->indices;
-    for (PrimExpr& index : indices) index = at(thread, index);
-    return indices;
-  };
   const Buffer& out = match->update->buffer;
   const DataType dtype = out->dtype;
+  // The statements of a loop over the threads: what a group of lanes gives, and the element by its first thread.
+  const auto reduce = [&](const Buffer& kept, const PrimVar& thread, PrimExpr value, int64_t lanes) {
+    Stmt store = Make<BufferStoreNode>(kept, std::move(value), std::vector<PrimExpr>{thread});
+    return Make<AttrStmtNode>(nullptr, kCudaWarpReduce, WarpReduce{match->op, lanes}.AsAttr(), std::move(store));
+  };
+  const auto own_of = [](const Buffer& kept, const PrimVar& thread) {
+    return Make<BufferLoadNode>(kept, std::vector<PrimExpr>{thread});
+  };
+  PrimExpr is_there;  // the element, for a thread of the loops over rows
+  for (const PrimExpr& guard : match->guards) is_there = is_there ? And(is_there, guard) : guard;
   const Buffer own = MakeBuffer(out->name + "_own", dtype, {Int64(threads)}, "local");
   const PrimVar thread = MakePrimVar("t");
-  const PrimExpr own_value = Make<BufferLoadNode>(own, std::vector<PrimExpr>{thread});
-  Stmt set_own = Make<BufferStoreNode>(own, at(thread, match->value), std::vector<PrimExpr>{thread});
-  std::vector<Stmt> steps{
-      Make<AttrStmtNode>(nullptr, kCudaWarpReduce, AttrValue(static_cast<int64_t>(match->op)), std::move(set_own))};
-  if (warps_of_element == 1) {
-    const PrimExpr is_first = Equal(FloorMod(PrimExpr(thread), Int64(values)), Int64(0));
-    steps.push_back(StoreIf(is_first, out, own_value, element(thread)));
-    return Make<AllocateNode>(own, OverThreads(thread, threads, MakeSeq(std::move(steps))));
+  CrossThreads made;
+  made.out = out;
+  made.kept = own;
+  made.thread = thread;
+  const PrimExpr value = is_there ? IfThenElse(is_there, match->value, match->start) : match->value;
+  std::vector<Stmt> steps{reduce(own, thread, at(thread, value), std::min<int64_t>(values, kCudaWarpThreads))};
+  if (warps_of_element > 1) {
+    const Buffer warps = MakeBuffer(out->name + "_warps", dtype, {Int64(threads / kCudaWarpThreads)}, "shared");
+    steps.push_back(StoreIf(Equal(FloorMod(PrimExpr(thread), Int64(kCudaWarpThreads)), Int64(0)), warps,
+                            own_of(own, thread), {FloorDiv(PrimExpr(thread), Int64(kCudaWarpThreads))}));
+    made.stmt = OverThreads(thread, threads, MakeSeq(std::move(steps)));
+    made.buffers = {own, warps};
+    made.kept = MakeBuffer(out->name + "_all", dtype, {Int64(threads)}, "local");
+    made.thread = MakePrimVar("t");
+    const PrimExpr first = FloorDiv(PrimExpr(made.thread), Int64(values)) * warps_of_element;
+    const PrimExpr place = first + FloorMod(PrimExpr(made.thread), Int64(warps_of_element));
+    steps = {reduce(made.kept, made.thread, Make<BufferLoadNode>(warps, std::vector<PrimExpr>{place}),
+                    warps_of_element)};
   }
-  const Buffer warps = MakeBuffer(out->name + "_warps", dtype, {Int64(threads / kCudaWarpThreads)}, "shared");
-  steps.push_back(StoreIf(Equal(FloorMod(PrimExpr(thread), Int64(kCudaWarpThreads)), Int64(0)), warps, own_value,
-                          {FloorDiv(PrimExpr(thread), Int64(kCudaWarpThreads))}));
-  const PrimVar reader = MakePrimVar("t");
-  PrimExpr all;
-  for (int64_t warp = 0; warp < warps_of_element; ++warp) {
-    const PrimExpr place = FloorDiv(PrimExpr(reader), Int64(kCudaWarpThreads)) + warp;
-    PrimExpr part = Make<BufferLoadNode>(warps, std::vector<PrimExpr>{place});
-    all = all ? MakeBinary(match->op, std::move(all), std::move(part)) : std::move(part);
+  made.buffers.push_back(made.kept);
+  for (const PrimExpr& index : match->update->indices) made.indices.push_back(at(made.thread, index));
+  PrimExpr is_first = Equal(FloorMod(PrimExpr(made.thread), Int64(values)), Int64(0));
+  if (is_there) is_first = And(is_first, at(made.thread, is_there));
+  steps.push_back(StoreIf(is_first, out, own_of(made.kept, made.thread), made.indices));
+  Stmt last = OverThreads(made.thread, threads, MakeSeq(std::move(steps)));
+  made.stmt = made.stmt ? MakeSeq({made.stmt, std::move(last)}) : std::move(last);
+  return made;
+}
+
+namespace {
+
+// Reads what threads keep in the place of elements.
+class ElementKeeper : public StmtMutator {
+ public:
+  ElementKeeper(const std::vector<CrossThreads>& made, int64_t threads) : made_(made), threads_(threads) {
+    for (size_t i = 0; i < made.size(); ++i) seen_.push_back(false);
   }
-  const Stmt last = StoreIf(Equal(FloorMod(PrimExpr(reader), Int64(values)), Int64(0)), out, all, element(reader));
-  Stmt both = MakeSeq({OverThreads(thread, threads, MakeSeq(std::move(steps))), OverThreads(reader, threads, last)});
-  return Make<AllocateNode>(own, Make<AllocateNode>(warps, std::move(both)));
+
+ protected:
+  using StmtMutator::Mutate;
+  Stmt Mutate(const Ref<ForNode>& loop) override {
+    if (loop->thread_tag != "threadIdx.x") return StmtMutator::Mutate(loop);
+    const PrimVar outside = std::exchange(thread_, loop->var);
+    analyzer_.Bind(loop->var, Range{Int64(0), Int64(threads_)});
+    Stmt mutated = StmtMutator::Mutate(loop);
+    thread_ = outside;
+    for (size_t i = 0; i < made_.size(); ++i) seen_[i] = seen_[i] || loop->var.same_as(made_[i].thread);
+    return mutated;
+  }
+  PrimExpr Mutate(const Ref<BufferLoadNode>& load) override {
+    for (size_t i = 0; i < made_.size(); ++i) {
+      if (!made_[i].out.same_as(load->buffer) || !seen_[i] || !thread_) continue;
+      bool is_own = true;
+      for (size_t d = 0; d < load->indices.size(); ++d) {
+        const PrimExpr index = Substitute(made_[i].indices[d], {{made_[i].thread, PrimExpr(thread_)}});
+        is_own &= IsConstInt(analyzer_.Simplify(load->indices[d] - index), 0);
+      }
+      if (is_own) return Make<BufferLoadNode>(made_[i].kept, std::vector<PrimExpr>{thread_});
+    }
+    return StmtMutator::Mutate(load);
+  }
+
+ private:
+  const std::vector<CrossThreads>& made_;
+  const int64_t threads_;
+  std::vector<bool> seen_;  // the loop in which threads get what they keep
+  PrimVar thread_;
+  arith::Analyzer analyzer_;
+};
+
+// How often buffers are stored and loaded.
+struct AccessCounter : StmtVisitor {
+  std::unordered_map<const BufferNode*, int64_t> stores, loads;
+  using StmtVisitor::Visit;
+  void Visit(const BufferStoreNode& store) override {
+    ++stores[store.buffer.get()];
+    StmtVisitor::Visit(store);
+  }
+  void Visit(const BufferLoadNode& load) override {
+    ++loads[load.buffer.get()];
+    StmtVisitor::Visit(load);
+  }
+};
+
+// Leaves out the stores of some buffers, which are those of an If that holds nothing else.
+class StoreRemover : public StmtMutator {
+ public:
+  explicit StoreRemover(std::vector<Buffer> buffers) : buffers_(std::move(buffers)) {}
+
+ protected:
+  using StmtMutator::Mutate;
+  Stmt Mutate(const Ref<SeqNode>& seq) override {
+    std::vector<Stmt> kept;
+    for (const Stmt& stmt : seq->stmts) {
+      const auto* guard = As<IfStmtNode>(stmt);
+      const auto* store = guard != nullptr ? As<BufferStoreNode>(guard->then_case) : nullptr;
+      const bool goes = store != nullptr && std::ranges::any_of(buffers_, [&](const Buffer& buffer) {
+                          return buffer.same_as(store->buffer);
+                        });
+      if (!goes) kept.push_back(MutateStmt(stmt));
+    }
+    return MakeSeq(std::move(kept));
+  }
+
+ private:
+  const std::vector<Buffer> buffers_;
+};
+
+}  // namespace
+
+Stmt KeepElements(Stmt seq, const std::vector<CrossThreads>& made, int64_t threads) {
+  AccessCounter count;
+  count.VisitStmt(seq);
+  std::vector<CrossThreads> of_one_store;
+  for (const CrossThreads& of : made) {
+    if (count.stores[of.out.get()] == 1) of_one_store.push_back(of);
+  }
+  seq = ElementKeeper(of_one_store, threads).MutateStmt(seq);
+  for (const CrossThreads& of : made) {
+    for (const Buffer& buffer : of.buffers) seq = Make<AllocateNode>(buffer, seq);
+  }
+  return seq;
+}
+
+Stmt DropUnreadElements(const Stmt& body, const std::vector<Buffer>& elements) {
+  AccessCounter count;
+  count.VisitStmt(body);
+  std::vector<Buffer> unread;
+  for (const Buffer& buffer : elements) {
+    if (count.loads[buffer.get()] == 0) unread.push_back(buffer);
+  }
+  return unread.empty() ? body : StoreRemover(std::move(unread)).MutateStmt(body);
 }
 
 }  // namespace ingot::transform

@@ -38,8 +38,8 @@
 //   While          (tails were partitioned off). An If alone may have a condition per lane: then it holds nothing but
 //                  stores of as many lanes, and those touch memory, in their loads too, only where it is true.
 //   LetStmt, Let   each variable is bound once in the whole function.
-//   Attr           "warp_reduce" on CUDA alone, of an ir::BinaryOp, around the store of a scalar: all lanes of a warp are
-//                  there, and each stores what their values give together.
+//   Attr           "warp_reduce" on CUDA alone (WarpReduce), around the store of a scalar: all lanes of a warp are there,
+//                  and each stores what the values of its group of lanes give together.
 //   Evaluate       a PrimCall with an effect. Evaluate(0) only as a whole empty body.
 //   Seq            never nested directly, never of one.
 //
@@ -55,6 +55,7 @@
 //   - index arithmetic is int64 and does not overflow for legal shapes.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -79,6 +80,15 @@ using AfterTensorPass = Status (*)(void* context, const TensorPassRow& pass, con
 // Runs the pipeline and VerifyLowered. A function that is lowered already is returned as it is.
 Result<ir::PrimFunc> LowerPrimFunc(const ir::PrimFunc& function, const Target& target, AfterTensorPass after = nullptr,
                                    void* context = nullptr);
+
+// The value of an attribute kCudaWarpReduce: an ir::BinaryOp, and how many neighbouring lanes are a group (2, 4, .. 32).
+struct WarpReduce {
+  ir::BinaryOp op;
+  int64_t lanes;
+
+  ir::AttrValue AsAttr() const { return ir::AttrValue::Ints({static_cast<int64_t>(op), lanes}); }
+  static std::optional<WarpReduce> Of(const ir::AttrStmtNode& attribute);
+};
 
 // Checks the rules above; the message names the function, the statement and the violated rule.
 Status VerifyLowered(const ir::PrimFunc& function, const Target& target);

@@ -1,6 +1,7 @@
 // Checks the rules of lowered.h on one function: form (kinds of statements, lanes, scopes, sizes), not meaning. Bounds
 // and races are checked by the interpreter.
 #include <algorithm>
+#include <bit>
 #include <unordered_set>
 
 #include "compiler/ir/visitor.h"
@@ -36,7 +37,7 @@ class LoweredVerifier : public StmtVisitor {
   void Visit(const AttrStmtNode& attr) override {
     const auto* store = As<BufferStoreNode>(attr.body);
     const bool is_of_warp = target_.kind == Target::Kind::kCuda && attr.key == kCudaWarpReduce && store != nullptr &&
-                            store->value->dtype.is_scalar() && attr.value.get<int64_t>() != nullptr;
+                            store->value->dtype.is_scalar() && WarpReduce::Of(attr).has_value();
     if (!is_of_warp) return Fail("attribute " + attr.key + " is left");
     StmtVisitor::Visit(attr);
   }
@@ -206,6 +207,15 @@ class LoweredVerifier : public StmtVisitor {
 };
 
 }  // namespace
+
+std::optional<WarpReduce> WarpReduce::Of(const AttrStmtNode& attribute) {
+  const AttrList* list = attribute.value.get<AttrList>();
+  if (attribute.key != kCudaWarpReduce || list == nullptr || list->size() != 2) return {};
+  const int64_t *op = (*list)[0].get<int64_t>(), *lanes = (*list)[1].get<int64_t>();
+  if (op == nullptr || lanes == nullptr || *lanes < 2 || *lanes > kCudaWarpThreads) return {};
+  if (!std::has_single_bit(static_cast<uint64_t>(*lanes))) return {};
+  return WarpReduce{static_cast<BinaryOp>(*op), *lanes};
+}
 
 Status VerifyLowered(const PrimFunc& function, const Target& target) {
   LoweredVerifier verifier(target);

@@ -143,8 +143,9 @@ Rows RandomRows(std::mt19937_64& generator) {
                                                              {f64, f64},
                                                              {DataType::Int(8), DataType::Int(32)},
                                                              {DataType::Int(64), DataType::Int(64)}};
-  const int64_t lengths[] = {32, 33, 48, 63, 64, 96, 100, 128, 250, 256, 512, 768, 1000, 1024, 1500, 2048, 4096, 6000};
-  const int64_t counts[] = {1, 2, 3, 4, 7, 8, 16};
+  const int64_t lengths[] = {4,   5,   7,   10,  16,  21,  31,   32,   33,   48,   63,   64,   65,  96,
+                             100, 128, 197, 250, 256, 512, 768, 1000, 1024, 1500, 2048, 4096, 6000};
+  const int64_t counts[] = {1, 2, 3, 4, 7, 8, 16, 33, 50};
   Rows p{};
   p.batch = below(3) == 0 ? counts[below(3)] : 0;
   p.rows = counts[below(std::size(counts))];
@@ -152,7 +153,7 @@ Rows RandomRows(std::mt19937_64& generator) {
   if (below(4) == 0) {
     p.inner = static_cast<int64_t>(1 + below(40));
     p.length = (p.length + p.inner - 1) / p.inner;
-    if (p.length * p.inner < 32) p.length = 32;
+    if (p.length * p.inner < 4) p.length = 4;
   }
   p.kind = static_cast<int>(below(kNumKinds));
   p.op = std::vector{ir::BinaryOp::kAdd, ir::BinaryOp::kMax, ir::BinaryOp::kMin}[below(3)];
