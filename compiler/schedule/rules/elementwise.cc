@@ -105,6 +105,23 @@ bool IsTable(const BlockSite& site, const std::vector<BlockSite>& readers) {
   });
 }
 
+// Whether the stage's only reader is a reduction of its elements alone, each of which it reads once.
+bool IsReducedOnce(const ScheduleState& state, const BlockSite& site, const std::vector<BlockSite>& readers) {
+  if (readers.size() != 1 || !IsReduction(state, readers[0])) return false;
+  const BlockSite& reader = readers[0];
+  const ir::BufferLoadNode* read = nullptr;
+  for (const LoadUse& use : LoadsOf(reader)) {
+    if (use.load->buffer.same_as(StoreOf(reader).buffer)) continue;
+    if (read != nullptr || !use.load->buffer.same_as(StoreOf(site).buffer)) return false;
+    read = use.load;
+  }
+  return read != nullptr && std::ranges::all_of(reader.block().iter_vars, [&](const ir::IterVar& iter) {
+           return ConstantExtent(*iter) == 1 || std::ranges::count_if(read->indices, [&](const ir::PrimExpr& index) {
+                                                  return index.get() == iter->var.get();
+                                                }) == 1;
+         });
+}
+
 }  // namespace
 
 Match<> MatchesInline(const ScheduleState& state, const BlockSite& site, const Target& target) {
@@ -129,6 +146,8 @@ Match<> MatchesInline(const ScheduleState& state, const BlockSite& site, const T
   // A reduction reads each element many times, at places that move by steps.
   const bool is_cheap = IsPlainMove(site) && !ReadsUnderCondition(site) && !HasQuotients(site);
   if (repeats) return Declined{"a reader has cases and would read under its conditions in each"};
+  // Threads compute what they reduce: memory costs more than arithmetic.
+  if (target.kind == Target::Kind::kCuda && IsReducedOnce(state, site, readers)) return Taken{};
   if (!only_injective && !is_cheap) return Declined{"a reduction reads it, and would compute it many times"};
   return Taken{};
 }
