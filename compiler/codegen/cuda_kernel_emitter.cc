@@ -285,7 +285,7 @@ llvm::Value* CudaKernelEmitter::ReduceInWarp(const transform::WarpReduce& reduce
   const Numeric numeric(b);
   const Arithmetic arithmetic(function_, *this);
   constexpr uint32_t kAllLanes = 0xffffffff, kWholeWarp = 31;
-  for (auto distance = static_cast<uint32_t>(reduce.lanes / 2); distance > 0; distance /= 2) {
+  for (auto distance = static_cast<uint32_t>(reduce.lanes / 2); distance >= reduce.step; distance /= 2) {
     const auto exchange = [&](llvm::Value* word) -> llvm::Value* {
       llvm::CallInst* other =
           b.CreateIntrinsic(b.getInt32Ty(), llvm::Intrinsic::nvvm_shfl_sync_bfly_i32,

@@ -171,10 +171,10 @@ class NestReader : public StmtVisitor {
   std::unordered_map<const PrimVarNode*, Uses> uses_;
   bool checks_stores_ = false;
   int serial_depth_ = 0;
-  int thread_loops_ = 0;      // over threads of a block, inside of no other one
+  int thread_loops_ = 0;              // over threads of a block, inside of no other one
   std::vector<PrimExpr> conditions_;  // around the access
-  bool is_repeated_ = false;  // one of them is in a serial loop
-  bool is_nested_ = false;    // loops over them are inside of others, as those of two axes are
+  bool is_repeated_ = false;          // one of them is in a serial loop
+  bool is_nested_ = false;            // loops over them are inside of others, as those of two axes are
 };
 
 // Finds the loops over threads of a block behind which all threads have to wait: those that are not followed at once by

@@ -17,6 +17,8 @@ inline constexpr int64_t kCudaMaxBlockThreads = 1024;
 // The note of a schedule on a loop that reduces: the threads of a block, each of which has one of its iterations, may
 // reduce in any order (transform/tensor/cross_threads).
 inline constexpr const char* kCudaCrossThreads = "cross_threads";
+// Its value: whether threads beside each other have values of one element, or one value of neighbouring elements each.
+inline constexpr int64_t kCudaNeighbouringValues = 1, kCudaNeighbouringElements = 2;
 // The key of a lowered attribute around the store of a value that the lanes of a warp have, all of them at once: each of
 // them stores what the values of its group of lanes give together (transform/tensor/lowered.h).
 inline constexpr const char* kCudaWarpReduce = "warp_reduce";

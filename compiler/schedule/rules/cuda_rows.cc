@@ -18,8 +18,8 @@
 
 #include "compiler/schedule/rules/analysis.h"
 #include "compiler/schedule/rules/contiguity.h"
-#include "compiler/schedule/rules/cuda_columns.h"
 #include "compiler/schedule/rules/epilogue.h"
+#include "compiler/schedule/rules/row_axes.h"
 #include "compiler/schedule/rules/rules.h"
 #include "compiler/target/cuda.h"
 
@@ -34,6 +34,10 @@ constexpr int64_t kShortestRow = 4;
 // The threads of a row of unknown length; the threads that a block of several rows has; the bytes of a row that a thread
 // has, where there may be enough threads, and where a block's threads still keep a row in their registers.
 constexpr int64_t kUsualThreads = 256, kThreadsOfRows = 256, kBytesOfThread = 64, kMostBytesOfThread = 160;
+// The same of short rows, where few threads have one, and of columns; threads and columns of a block that has columns, the
+// least bytes of columns side by side, and how many blocks are worth more than wide ones.
+constexpr int64_t kFewThreads = 8, kFewBytesOfThread = 32, kMostBytesOfColumns = 128;
+constexpr int64_t kMostThreadsOfColumns = 1024, kColumnsOfBlock = 32, kLeastBytesOfColumns = 32, kBlocksThatFill = 264;
 // The longest access of a thread, the least bytes of a vector, and the bytes of a stage in between that a block keeps.
 constexpr int64_t kLongestAccess = 16, kShortestVector = 4, kMostKeptBytes = 24 << 10;
 // Rounds of a thread that are unrolled: all of them up to the first number, else as many as the second one at a time.
@@ -80,18 +84,67 @@ int64_t SegmentsOf(const ScheduleState& state, const BlockSite& first) {
   return segments;
 }
 
+// The threads of each column, and the columns of a block, whose threads keep them in registers; nothing where they cannot.
+struct CudaColumnThreads {
+  int64_t threads, columns;
+};
+std::optional<CudaColumnThreads> ThreadsOfColumns(std::optional<int64_t> length, int64_t widest,
+                                                  std::optional<int64_t> columns) {
+  if (!length) return {};
+  for (const int64_t bytes : {kBytesOfThread, kMostBytesOfColumns}) {
+    CudaColumnThreads chosen{1, kThreadsOfRows};
+    while (chosen.threads * bytes < *length * widest) chosen.threads *= 2;
+    if (chosen.threads > 1) chosen.columns = std::max(kColumnsOfBlock, kThreadsOfRows / chosen.threads);
+    const auto fits = [&] { return chosen.threads * chosen.columns <= kMostThreadsOfColumns; };
+    while (!fits() && chosen.columns * widest > kLeastBytesOfColumns) chosen.columns /= 2;
+    // A few columns leave no block's place free.
+    while (columns && chosen.columns * widest > kLeastBytesOfColumns && *columns < chosen.columns * kBlocksThatFill &&
+           chosen.columns * chosen.threads > kCudaWarpThreads) {
+      chosen.columns /= 2;
+    }
+    while (columns && chosen.columns > *columns) chosen.columns /= 2;
+    chosen.threads = std::max(chosen.threads, kCudaWarpThreads / chosen.columns);
+    if (fits()) return chosen;
+  }
+  return {};
+}
+
+// How the rows of a function lie: their axes come first everywhere, or are any axes, along whose places rows lie, or along
+// whose rows.
+enum class RowsForm : uint8_t { kLeading, kAnyAxes, kColumns };
+
+// Stages in between that read no result of a reduction go into their readers.
+void InlineFormulas(Schedule& s) {
+  for (bool found = true; found && s.status().ok();) {
+    found = false;
+    for (const BlockSite& site : s.state().Blocks()) {
+      if (!IsInjective(s.state(), site) || WritesOutput(s.state(), site)) continue;
+      const bool reads_stages = std::ranges::any_of(
+          site.block().reads, [&](const BufferRegion& read) { return s.state().IsAllocated(read.buffer); });
+      if (reads_stages) continue;
+      s.ComputeInline(s.GetBlock(site.block().name));
+      found = true;
+      break;
+    }
+  }
+}
+
 class CudaRowsBuilder {
  public:
   // Of all blocks but the given ones.
-  explicit CudaRowsBuilder(Schedule& schedule, std::set<BlockName> others = {})
-      : s_(schedule), others_(std::move(others)) {}
+  explicit CudaRowsBuilder(Schedule& schedule, RowsForm form = RowsForm::kLeading, std::set<BlockName> others = {})
+      : s_(schedule), form_(form), others_(std::move(others)) {}
 
   std::vector<BlockName> Build() {
     ListStages();
+    if (!s_.status().ok()) return handled_;
     ChooseThreads();
     DropStages();
-    KeepInputs();
-    JoinRows();
+    if (joins_) {
+      JoinRows();
+    } else {
+      KeepInputs();
+    }
     MakePartials();
     LayOutKept();
     PlaceStages();
@@ -114,52 +167,87 @@ class CudaRowsBuilder {
 
   void ListStages() {
     std::vector<BlockSite> sites = Stages();
-    shared_ = SharedDimensions(sites);
     for (const BlockSite& site : sites) handled_.push_back(site.block().name);
     if (IsReduction(s_.state(), sites.back())) WriteBack(s_, s_.GetBlock(sites.back().block().name), handled_);
+    if (form_ != RowsForm::kLeading) InlineFormulas(s_);
+    if (!s_.status().ok()) return;
     sites = Stages();
     for (const BlockSite& site : sites) {
       if (IsReduction(s_.state(), site)) reductions_.push_back(site.block().name);
     }
     last_ = sites.back().block().name;
+    shared_ = SharedDimensions(sites);
   }
 
   // Threads, neighbours and rows by the longest row and the widest element.
   void ChooseThreads() {
     length_ = 1;
-    int64_t widest = 1, narrowest = kLongestAccess;
+    int64_t widest = 1, narrowest = kLongestAccess, widest_in_memory = 1;
+    bool has_places_over_axes = false;
     const auto count = [&](const Buffer& buffer) {
       widest = std::max(widest, BytesOf(buffer->dtype));
       narrowest = std::min(narrowest, BytesOf(buffer->dtype));
+      if (!s_.state().IsAllocated(buffer)) widest_in_memory = std::max(widest_in_memory, BytesOf(buffer->dtype));
     };
     for (const BlockSite& site : Stages()) {
       count(StoreOf(site).buffer);
       for (const LoadUse& use : LoadsOf(site)) count(use.load->buffer);
       if (!IsReduction(s_.state(), site)) continue;
+      has_places_over_axes |= ReduceIters(site).size() > 1;
       const std::optional<int64_t> length = LengthOf(site, ReduceIters(site));
       length_ = length && length_ ? std::optional(std::max(*length, *length_)) : std::nullopt;
     }
-    threads_ = length_ ? 1 : kUsualThreads;
-    while (length_ && threads_ * kBytesOfThread < *length_ * widest && threads_ < kCudaMaxBlockThreads) threads_ *= 2;
     const BlockSite last = s_.state().FindBlock(last_).value();
+    if (form_ != RowsForm::kLeading) axes_ = FindRowAxes(s_.state(), Stages()).value_or(StageAxes());
     const std::vector<int> axes = RowIters(last);
-    const std::optional<int64_t> rows = LengthOf(last, axes);
+    const std::optional<int64_t> rows = axes_.empty() ? LengthOf(last, axes) : LengthOfParts(last, axes_[last_].rows);
+    if (form_ == RowsForm::kColumns) return ChooseThreadsOfColumns(widest, rows);
+    threads_ = length_ ? 1 : kUsualThreads;
+    const auto bytes_of_thread = [&] { return threads_ < kFewThreads ? kFewBytesOfThread : kBytesOfThread; };
+    while (length_ && threads_ * bytes_of_thread() < *length_ * widest && threads_ < kCudaMaxBlockThreads) {
+      threads_ *= 2;
+    }
     rows_ = std::max<int64_t>(kThreadsOfRows / threads_, 1);
     while (rows_ > 1 && rows && *rows < rows_) rows_ /= 2;
     threads_ = std::max(threads_, kCudaWarpThreads / rows_);
-    lanes_ = length_ ? std::clamp<int64_t>(kLongestAccess / widest, 1, 8) : 1;
+    lanes_ = length_ ? std::clamp<int64_t>(kLongestAccess / widest_in_memory, 1, 8) : 1;
     while (lanes_ > 1 && (*length_ % lanes_ != 0 || *length_ < threads_ * lanes_)) lanes_ /= 2;
     if (lanes_ * narrowest < kShortestVector) lanes_ = 1;
     const int64_t round = threads_ * lanes_;
     keeps_ = length_ && (*length_ + round - 1) / round * lanes_ * widest <= kMostBytesOfThread;
     const std::optional<int64_t> innermost =
         axes.empty() ? 1 : ConstantExtent(*last.block().iter_vars[static_cast<size_t>(axes.back())]);
-    joins_ = rows_ > 1 && axes.size() > 1 && (!innermost || *innermost % rows_ != 0);
+    // A block's rows, and a thread's places, are boxes: of several axes only where they divide the innermost one.
+    const bool joins_rows = rows_ > 1 && axes.size() > 1 && (!innermost || *innermost % rows_ != 0);
+    const bool joins_places = keeps_ && *length_ % round != 0 && has_places_over_axes;
+    joins_ = form_ != RowsForm::kLeading || joins_rows || joins_places;
+    if (!joins_ || form_ != RowsForm::kLeading) return;
+    Schedule attempt = s_;
+    InlineFormulas(attempt);
+    std::optional<StageAxes> found;
+    if (attempt.status().ok()) found = FindRowAxes(attempt.state(), attempt.state().Blocks());
+    if (found && others_.empty()) {
+      s_ = std::move(attempt);
+      axes_ = *std::move(found);
+    } else {
+      joins_ = false;
+      rows_ = 1;
+      threads_ = std::max(threads_, kCudaWarpThreads);
+      keeps_ &= !joins_places;
+    }
+  }
+  // A thread for a few places of each column, threads side by side along columns.
+  void ChooseThreadsOfColumns(int64_t widest, std::optional<int64_t> columns) {
+    const CudaColumnThreads chosen = *ThreadsOfColumns(length_, widest, columns);
+    threads_ = chosen.threads;
+    rows_ = chosen.columns;
+    keeps_ = true;
+    joins_ = true;
   }
 
   // The iteration variables of the stage's shared dimensions.
   std::vector<int> RowIters(const BlockSite& site) const {
-    if (is_joined_) return shared_ == 0 ? std::vector<int>() : std::vector<int>{0};
+    if (is_joined_) return {0};
     std::vector<int> rows;
     for (int d = 0; d < shared_; ++d) rows.push_back(IterOfDimension(site, static_cast<size_t>(d)));
     return rows;
@@ -183,7 +271,9 @@ class CudaRowsBuilder {
     for (const BlockSite& site : Stages()) {
       const BlockName& name = site.block().name;
       if (name == last_ || !IsInjective(s_.state(), site)) continue;
-      const std::optional<int64_t> length = LengthOf(site, OwnIters(site));
+      const auto axes = axes_.find(name);
+      const std::optional<int64_t> length =
+          axes != axes_.end() ? LengthOfParts(site, axes->second.own) : LengthOf(site, OwnIters(site));
       if (length != 1 && keeps_ && length == length_) {
         kept_.push_back(name);
         continue;
@@ -212,60 +302,102 @@ class CudaRowsBuilder {
     });
   }
 
-  // Copies of the inputs that several stages read.
-  void KeepInputs() {
-    if (!keeps_) return;
+  // What several stages read and none writes.
+  std::vector<Buffer> InputsOfSeveral() const {
     std::vector<Buffer> inputs;
     for (const BlockSite& site : Stages()) {
       for (const BufferRegion& read : site.block().reads) {
         const bool is_known =
             std::ranges::any_of(inputs, [&](const Buffer& known) { return known.same_as(read.buffer); });
-        if (!is_known && !s_.state().OnlyWriter(read.buffer) && !s_.state().IsAllocated(read.buffer)) {
-          inputs.push_back(read.buffer);
-        }
+        if (is_known || s_.state().OnlyWriter(read.buffer) || s_.state().IsAllocated(read.buffer)) continue;
+        if (s_.state().Readers(read.buffer).size() > 1) inputs.push_back(read.buffer);
       }
     }
-    for (const Buffer& input : inputs) {
+    return inputs;
+  }
+  // A copy of the input for all its readers.
+  BlockRV Keep(const Buffer& input) {
+    const std::vector<BlockSite> readers = s_.state().Readers(input);
+    std::vector<BlockRV> others;
+    for (size_t i = 1; i < readers.size(); ++i) others.push_back(s_.GetBlock(readers[i].block().name));
+    const auto& reads = readers[0].block().reads;
+    const auto position =
+        std::ranges::find_if(reads, [&](const BufferRegion& read) { return read.buffer.same_as(input); }) -
+        reads.begin();
+    const BlockRV copy = s_.CacheRead(s_.GetBlock(readers[0].block().name), position, "local", others);
+    if (!s_.status().ok()) return copy;
+    handled_.push_back(s_.Block(copy).block().name);
+    kept_.push_back(handled_.back());
+    return copy;
+  }
+  void KeepInputs() {
+    if (!keeps_) return;
+    for (const Buffer& input : InputsOfSeveral()) {
       const std::vector<BlockSite> readers = s_.state().Readers(input);
-      const bool in_place =
-          std::ranges::all_of(readers, [&](const BlockSite& reader) { return ReadsInPlace(reader, input); });
-      if (readers.size() < 2 || !in_place) continue;
-      std::vector<BlockRV> others;
-      for (size_t i = 1; i < readers.size(); ++i) others.push_back(s_.GetBlock(readers[i].block().name));
-      const auto& reads = readers[0].block().reads;
-      const auto position =
-          std::ranges::find_if(reads, [&](const BufferRegion& read) { return read.buffer.same_as(input); }) -
-          reads.begin();
-      const BlockRV copy = s_.CacheRead(s_.GetBlock(readers[0].block().name), position, "local", others);
+      if (std::ranges::all_of(readers, [&](const BlockSite& reader) { return ReadsInPlace(reader, input); })) {
+        Keep(input);
+      }
       if (!s_.status().ok()) return;
-      handled_.push_back(s_.Block(copy).block().name);
-      kept_.push_back(handled_.back());
     }
   }
 
-  // Rows over several axes become rows over one, where a block's rows would not be a box of them.
+  // Rows over several axes become rows over one, and so do the places within a row.
   void JoinRows() {
-    if (!joins_ || !s_.status().ok()) return;
-    std::vector<std::vector<int64_t>> rows{{}};
-    for (int d = 0; d < shared_; ++d) rows[0].push_back(d);
+    if (!s_.status().ok()) return;
+    const std::optional<StageAxes> axes = FindRowAxes(s_.state(), Stages());  // of the stages that are left
+    if (!axes) return s_.GetBlock("no rows"), void();
+    // The dimensions of inputs, by a stage that reads one at its variables.
+    std::vector<std::pair<Buffer, RowAxes>> inputs;
+    for (const Buffer& input : InputsOfSeveral()) {
+      for (const BlockSite& reader : s_.state().Readers(input)) {
+        const RowAxes& of = axes->at(reader.block().name);
+        std::optional<RowAxes> dimensions;
+        for (const LoadUse& use : LoadsOf(reader)) {
+          if (use.load->buffer.same_as(input)) dimensions = DimensionsOf(reader, of, use.load->indices);
+        }
+        if (!dimensions || LengthOfParts(reader, of.own) != length_) continue;
+        inputs.emplace_back(input, *std::move(dimensions));
+        break;
+      }
+    }
     for (const BlockSite& site : Stages()) {
-      IterGroups groups;
-      groups.Add(RowIters(site));
-      for (const std::vector<int>& iters : {OwnIters(site), ReduceIters(site)}) {
-        if (!iters.empty()) groups.Add(iters);
-      }
-      std::vector<std::vector<int64_t>> dimensions = rows;
-      for (int64_t d = shared_; d < static_cast<int64_t>(StoreOf(site).indices.size()); ++d) {
-        if (dimensions.size() == 1) dimensions.emplace_back();
-        dimensions.back().push_back(d);
-      }
+      const RowAxes& of = axes->at(site.block().name);
       const BlockRV block = s_.GetBlock(site.block().name);
-      if (!WritesOutput(s_.state(), site)) JoinDimensions(s_, block, dimensions);
-      groups.Fuse(s_, block);
+      if (!WritesOutput(s_.state(), site)) {
+        RowAxes own = of;
+        if (IsReduction(s_.state(), site)) own.own.clear();
+        const std::optional<RowAxes> dimensions = DimensionsOf(site, own, StoreOf(site).indices);
+        if (!dimensions) return s_.GetBlock("no rows"), void();
+        IndexMap map = MapToRows(*dimensions, StoreOf(site).buffer->shape);
+        if (own.own.empty()) map.to.pop_back();
+        s_.TransformLayout(block, 0, map);
+      }
+      FuseRows(s_, block, of);
       if (!s_.status().ok()) return;
     }
     is_joined_ = true;
     shared_ = 1;
+    if (!keeps_) return;
+    for (const auto& [input, dimensions] : inputs) {
+      const IndexMap map = MapToRows(dimensions, input->shape);
+      const std::vector<BlockSite> readers = s_.state().Readers(input);
+      if (!std::ranges::all_of(readers, [&](const BlockSite& reader) { return ReadsAt(reader, input, map); })) continue;
+      const BlockRV copy = Keep(input);
+      s_.TransformLayout(copy, 0, map);
+      FuseRows(s_, copy, dimensions);
+      if (!s_.status().ok()) return;
+    }
+  }
+  // Whether the joined stage reads the input at its own row and place.
+  bool ReadsAt(const BlockSite& site, const Buffer& input, const IndexMap& map) const {
+    arith::Analyzer analyzer;
+    for (const IterVar& iter : site.block().iter_vars) analyzer.Bind(iter->var, iter->domain);
+    return std::ranges::all_of(LoadsOf(site), [&](const LoadUse& use) {
+      if (!use.load->buffer.same_as(input)) return true;
+      const std::vector<PrimExpr> at = MapIndices(map, use.load->indices, analyzer);
+      return site.block().iter_vars.size() == 2 && at[0].get() == site.block().iter_vars[0]->var.get() &&
+             at[1].get() == site.block().iter_vars[1]->var.get();
+    });
   }
 
   // Partial results of each thread.
@@ -302,7 +434,7 @@ class CudaRowsBuilder {
     row.thread = parts[1];
     row.rounds = {parts[0]};
     const int64_t rounds = extent ? *extent / (threads_ * (row.lanes.empty() ? 1 : lanes_)) : 0;
-    if (rounds > kMostUnrolled) {
+    if (rounds > kMostUnrolled && !keeps_) {
       const LoopRVs many = s_.Split(parts[0], {kRest, kUnrolledOfMany});
       row.rounds = {many[0], many[1]};
     }
@@ -385,8 +517,7 @@ class CudaRowsBuilder {
     }
     if (thread_iter >= 0) {
       rows.insert(rows.end(), own.begin(), own.end());
-      std::vector<LoopRV> order = rows;
-      order.push_back(thread);
+      std::vector<LoopRV> order = Threads(rows, thread);
       order.insert(order.end(), reducing.begin(), reducing.end());
       s_.Reorder(order);
       if (!reducing.empty()) s_.DecomposeReduction(block, reducing[0]);
@@ -403,13 +534,13 @@ class CudaRowsBuilder {
       rows.pop_back();
       BindThreads(rows, thread);
     } else if (!reducing.empty()) {
-      s_.Annotate(reducing.back(), kCudaCrossThreads, int64_t{1});
+      s_.Annotate(reducing.back(), kCudaCrossThreads,
+                  form_ == RowsForm::kColumns ? kCudaNeighbouringElements : kCudaNeighbouringValues);
     } else if (rows_ > 1 || LengthOf(site, OwnIters(site)) != 1) {
       if (own.empty()) own.push_back(s_.AddUnitLoop(block));
       const LoopRV row = own.size() > 1 ? s_.Fuse(own) : own[0];
       const Row parts = SplitRow(row);
-      std::vector<LoopRV> order = rows;
-      order.push_back(parts.thread);
+      std::vector<LoopRV> order = Threads(rows, parts.thread);
       order.insert(order.end(), parts.rounds.begin(), parts.rounds.end());
       order.insert(order.end(), parts.lanes.begin(), parts.lanes.end());
       s_.Reorder(order);
@@ -418,18 +549,25 @@ class CudaRowsBuilder {
       for (const LoopRV lanes : parts.lanes) s_.Vectorize(lanes);
     }
   }
-  void BindThreads(std::vector<LoopRV> rows, LoopRV thread) {
-    rows.push_back(thread);
-    s_.Bind(rows.size() > 1 ? s_.Fuse(rows) : thread, "threadIdx.x");
+  // The loops over a block's rows and a row's threads: neighbouring threads are those of a row, or neighbouring columns.
+  std::vector<LoopRV> Threads(std::vector<LoopRV> rows, LoopRV thread) const {
+    rows.insert(form_ == RowsForm::kColumns ? rows.begin() : rows.end(), thread);
+    return rows;
+  }
+  void BindThreads(const std::vector<LoopRV>& rows, LoopRV thread) {
+    const std::vector<LoopRV> threads = Threads(rows, thread);
+    s_.Bind(threads.size() > 1 ? s_.Fuse(threads) : thread, "threadIdx.x");
   }
   void UnrollShort(LoopRV loop) {
     if (!s_.status().ok()) return;
     const auto extent = AsConstInt(s_.Loop(loop).loop->extent);
-    if (extent && *extent <= kMostUnrolled) s_.Unroll(loop);
+    if (extent && (keeps_ || *extent <= kMostUnrolled)) s_.Unroll(loop);
   }
 
   Schedule& s_;
+  const RowsForm form_;
   const std::set<BlockName> others_;
+  StageAxes axes_;  // of rows over any axes, and of those that are to be joined
   std::vector<BlockName> handled_, reductions_;
   BlockName last_;
   std::set<BlockName> partials_;
@@ -438,15 +576,15 @@ class CudaRowsBuilder {
   int shared_ = 0;
   std::optional<int64_t> length_;  // of the longest row
   int64_t threads_ = 1, lanes_ = 1, rows_ = 1;
-  bool keeps_ = false;  // each thread keeps its elements of a row
+  bool keeps_ = false;                      // each thread keeps its elements of a row
   bool joins_ = false, is_joined_ = false;  // the shared dimensions are to be one, or are
 };
 
 }  // namespace
 
-Match<> MatchesCudaRows(const ScheduleState& state, const BlockSite& site, const Target& target) {
-  const Match<> rows = MatchesRows(state, site, target);
-  if (!rows) return rows;
+namespace {
+
+Match<> IsOfRows(const ScheduleState& state) {
   for (const BlockSite& stage : state.Blocks()) {
     if (IsBoundToThreads(stage)) return Declined{"it is bound to threads"};
     if (!state.IsRegular(stage.block().name)) return Declined{"its bindings are not simple"};
@@ -454,25 +592,108 @@ Match<> MatchesCudaRows(const ScheduleState& state, const BlockSite& site, const
     if (!MatchReduction(stage.block())) return Declined{"it is no reduction by +, *, min or max"};
     if (LengthOf(stage, ReduceIters(stage)).value_or(kShortestRow) < kShortestRow)
       return Declined{"its rows have a few elements"};
-    if (!ReadsAlongRows(stage)) return Declined{"its rows do not lie in one piece"};
   }
   return Taken{};
 }
 
-std::vector<BlockName> ApplyCudaRows(Schedule& s, const BlockSite&, const Target&) {
+// Rows over any axes: several stages, of which all but the last one's results stay within the launch.
+Match<RowsForm> FindForm(const ScheduleState& state, const BlockSite& site) {
+  const Match<> reduction = AsReduction(state, site);
+  if (!reduction) return reduction.declined();
+  const std::vector<BlockSite> all = state.Blocks();
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (WritesOutput(state, all[i]) != (i + 1 == all.size())) {
+      return Declined{"another stage than the last one writes a result"};
+    }
+    if (!IsInjective(state, all[i]) && !IsReduction(state, all[i])) {
+      return Declined{"another stage is neither element-wise nor a reduction"};
+    }
+  }
+  Result<Schedule> attempt = Schedule::Create(state.function());
+  if (!attempt.ok()) return Declined{"its function cannot be scheduled"};
+  InlineFormulas(*attempt);
+  if (!attempt->status().ok()) return Declined{"a stage in between stays"};
+  const ScheduleState& inlined = attempt->state();
+  const std::vector<BlockSite> sites = inlined.Blocks();
+  const std::optional<StageAxes> axes = FindRowAxes(inlined, sites);
+  if (!axes) return Declined{"its stages have no rows in common"};
+  int64_t passes = 0, widest = 1;
+  std::optional<int64_t> length, rows;
+  std::optional<RowsForm> form;
+  for (const BlockSite& stage : sites) {
+    const RowAxes& of = axes->at(stage.block().name);
+    widest = std::max(widest, BytesOf(StoreOf(stage).buffer->dtype));
+    if (of.rows.empty()) return Declined{"it has one row"};
+    if (of.own.empty()) continue;
+    ++passes;
+    // Neighbours in memory are places of a row, or rows.
+    Contiguity contiguity(stage);
+    const auto step = [&](const std::vector<AxisPart>& parts, bool is_of_rows) {
+      const auto longer = std::find_if(parts.rbegin(), parts.rend(), [&](const AxisPart& part) {
+        return ConstantExtent(*stage.block().iter_vars[static_cast<size_t>(part.axis)]) != 1;
+      });
+      if (longer == parts.rend() || (is_of_rows && longer->part != 0)) return false;
+      return std::ranges::all_of(contiguity.accesses(), [&](const LinearAccess& access) {
+        const std::optional<int64_t> own = contiguity.Step(access, longer->axis);
+        return own && (*own == 0 || *own == 1);
+      });
+    };
+    const bool is_reduction = IsReduction(inlined, stage);
+    std::optional<RowsForm> own;
+    if (step(of.own, false)) {
+      own = RowsForm::kAnyAxes;
+    } else if (step(of.rows, true)) {
+      own = RowsForm::kColumns;
+    }
+    if (!own || (form && *form != *own)) return Declined{"neighbours in memory are neither of a row nor rows"};
+    form = own;
+    if (!is_reduction) continue;
+    length = LengthOfParts(stage, of.own);
+    rows = LengthOfParts(stage, of.rows);
+    for (const LoadUse& use : LoadsOf(stage)) widest = std::max(widest, BytesOf(use.load->buffer->dtype));
+  }
+  if (passes < 2) return Declined{"it has one reduction"};
+  if (form == RowsForm::kColumns && !ThreadsOfColumns(length, widest, rows)) {
+    return Declined{"its columns are too long for registers"};
+  }
+  return *form;
+}
+
+// Whether rows lie one after the other: their axes come first in all stages.
+Match<> IsLeading(const ScheduleState& state, const BlockSite& site, const Target& target) {
+  const Match<> rows = MatchesRows(state, site, target);
+  if (!rows) return rows;
+  for (const BlockSite& stage : state.Blocks()) {
+    if (IsReduction(state, stage) && !ReadsAlongRows(stage)) return Declined{"its rows do not lie in one piece"};
+  }
+  return Taken{};
+}
+
+}  // namespace
+
+Match<> MatchesCudaRows(const ScheduleState& state, const BlockSite& site, const Target& target) {
+  const Match<> known = IsOfRows(state);
+  if (!known) return known;
+  const Match<> leading = IsLeading(state, site, target);
+  return leading ? leading : FindForm(state, site).As(Taken{});
+}
+
+std::vector<BlockName> ApplyCudaRows(Schedule& s, const BlockSite& site, const Target& target) {
   const std::vector<BlockSite> sites = s.state().Blocks();
+  const bool is_leading = static_cast<bool>(IsLeading(s.state(), site, target));
+  if (!is_leading) return CudaRowsBuilder(s, *FindForm(s.state(), site)).Build();
   const int64_t segments = SegmentsOf(s.state(), sites.front());
   if (segments == 1) return CudaRowsBuilder(s).Build();
   const BlockRV segment =
       s.RFactor(s.Split(FuseReducing(s, s.GetBlock(sites.front().block().name)), {segments, kRest})[0]);
   if (!s.status().ok()) return {};
   const BlockName name = s.Block(segment).block().name;
-  std::vector<BlockName> handled = CudaRowsBuilder(s, {name}).Build();
+  std::vector<BlockName> handled = CudaRowsBuilder(s, RowsForm::kLeading, {name}).Build();
   std::set<BlockName> others;
-  for (const BlockSite& site : s.state().Blocks()) others.insert(site.block().name);
+  for (const BlockSite& other : s.state().Blocks()) others.insert(other.block().name);
   others.erase(name);
   if (!s.status().ok()) return handled;
-  for (BlockName& made : CudaRowsBuilder(s, others).Build()) handled.push_back(std::move(made));
+  for (BlockName& made : CudaRowsBuilder(s, RowsForm::kLeading, others).Build()) handled.push_back(std::move(made));
   return handled;
 }
 

@@ -402,7 +402,8 @@ class Binder {
   Stmt BindAll(const PrimFunc& function) {
     const Stmt bound = Bind(function->body);
     std::erase_if(elements_, [&](const Buffer& buffer) {
-      return std::ranges::any_of(function->params, [&](const PrimFuncParam& param) { return param.buffer.same_as(buffer); });
+      return std::ranges::any_of(function->params,
+                                 [&](const PrimFuncParam& param) { return param.buffer.same_as(buffer); });
     });
     return DropUnreadElements(bound, elements_);
   }

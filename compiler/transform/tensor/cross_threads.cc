@@ -10,6 +10,10 @@
 //   for thread:  all = warps[.. thread % (T / 32)]            reduced by groups of so many lanes
 //                the first lane of an element:  out[r] = all
 //
+// By default thread / T is the element and thread % T the value (reductions of rows). Where the note is
+// kCudaNeighbouringElements, thread % R is the element and thread / R the value (of columns): a group is of lanes R apart,
+// and what warps exchange has a part of R elements for each warp, or for each value where R fills warps.
+//
 // Every group of lanes belongs to one element, so that all of its lanes exchange. Lowering places `own` and `all` in
 // registers, `warps` in shared memory, and has the threads wait between both loops (place_buffers, codegen/cuda_launches).
 // Loops over threads that come later and read the element of their own group have it in a register: out[r] there becomes
@@ -40,6 +44,7 @@ struct CrossReduction {
   const BufferStoreNode* update = nullptr;
   BinaryOp op = BinaryOp::kAdd;
   PrimExpr value, start;
+  bool elements_are_neighbours = false;
   std::vector<PrimExpr> guards;  // of elements, where the last block has fewer
 };
 
@@ -78,6 +83,10 @@ std::optional<CrossReduction> MatchCrossReduction(const Stmt& stmt, int64_t thre
   const bool is_power = values > 1 && std::has_single_bit(static_cast<uint64_t>(values));
   if (!is_power || elements * values != threads || threads % kCudaWarpThreads != 0) return {};
   match.loop = loop;
+  const int64_t* note = loop->annotations.Find(kCudaCrossThreads)->get<int64_t>();
+  match.elements_are_neighbours = note != nullptr && *note == kCudaNeighbouringElements;
+  const bool is_group = elements >= kCudaWarpThreads || std::has_single_bit(static_cast<uint64_t>(elements));
+  if (match.elements_are_neighbours && !is_group) return {};
   // What begins with the first iteration: each thread begins with its own value instead.
   const Stmt body = below_guards(&loop->body);
   for (const PrimExpr& guard : match.guards) {
@@ -115,13 +124,16 @@ Stmt StoreIf(const PrimExpr& condition, const Buffer& buffer, PrimExpr value, st
 std::optional<CrossThreads> ReduceAcrossThreads(const Stmt& stmt, int64_t threads) {
   const std::optional<CrossReduction> match = MatchCrossReduction(stmt, threads);
   if (!match) return {};
-  const int64_t values = *AsConstInt(match->loop->extent), warps_of_element = values / kCudaWarpThreads;
-  // The place of a thread's value.
+  const int64_t values = *AsConstInt(match->loop->extent), elements = threads / values;
+  // The place of a thread's value: neighbours are values of an element, or elements.
+  const bool is_across = match->elements_are_neighbours;
   arith::Analyzer analyzer;
   const auto at = [&](const PrimVar& thread, const PrimExpr& expr) {
     analyzer.Bind(thread, Range{Int64(0), Int64(threads)});
-    PrimVarMap places{{match->loop->var, analyzer.Simplify(FloorMod(PrimExpr(thread), Int64(values)))}};
-    PrimExpr rest = analyzer.Simplify(FloorDiv(PrimExpr(thread), Int64(values)));
+    const PrimExpr high = FloorDiv(PrimExpr(thread), Int64(is_across ? elements : values));
+    const PrimExpr low = FloorMod(PrimExpr(thread), Int64(is_across ? elements : values));
+    PrimVarMap places{{match->loop->var, analyzer.Simplify(is_across ? high : low)}};
+    PrimExpr rest = analyzer.Simplify(is_across ? low : high);
     for (size_t i = match->rows.size(); i-- > 0;) {
       const PrimExpr& extent = match->rows[i]->extent;
       places.emplace(match->rows[i]->var, analyzer.Simplify(FloorMod(rest, extent)));
@@ -131,10 +143,14 @@ std::optional<CrossThreads> ReduceAcrossThreads(const Stmt& stmt, int64_t thread
   };
   const Buffer& out = match->update->buffer;
   const DataType dtype = out->dtype;
-  // The statements of a loop over the threads: what a group of lanes gives, and the element by its first thread.
-  const auto reduce = [&](const Buffer& kept, const PrimVar& thread, PrimExpr value, int64_t lanes) {
-    Stmt store = Make<BufferStoreNode>(kept, std::move(value), std::vector<PrimExpr>{thread});
-    return Make<AttrStmtNode>(nullptr, kCudaWarpReduce, WarpReduce{match->op, lanes}.AsAttr(), std::move(store));
+  const auto store = [](const Buffer& kept, const PrimVar& thread, PrimExpr value) -> Stmt {
+    return Make<BufferStoreNode>(kept, std::move(value), std::vector<PrimExpr>{thread});
+  };
+  // What a group of lanes gives.
+  const auto reduce = [&](const Buffer& kept, const PrimVar& thread, PrimExpr value, int64_t lanes,
+                          int64_t step) -> Stmt {
+    return Make<AttrStmtNode>(nullptr, kCudaWarpReduce, WarpReduce{match->op, lanes, step}.AsAttr(),
+                              store(kept, thread, std::move(value)));
   };
   const auto own_of = [](const Buffer& kept, const PrimVar& thread) {
     return Make<BufferLoadNode>(kept, std::vector<PrimExpr>{thread});
@@ -148,23 +164,49 @@ std::optional<CrossThreads> ReduceAcrossThreads(const Stmt& stmt, int64_t thread
   made.kept = own;
   made.thread = thread;
   const PrimExpr value = is_there ? IfThenElse(is_there, match->value, match->start) : match->value;
-  std::vector<Stmt> steps{reduce(own, thread, at(thread, value), std::min<int64_t>(values, kCudaWarpThreads))};
-  if (warps_of_element > 1) {
-    const Buffer warps = MakeBuffer(out->name + "_warps", dtype, {Int64(threads / kCudaWarpThreads)}, "shared");
-    steps.push_back(StoreIf(Equal(FloorMod(PrimExpr(thread), Int64(kCudaWarpThreads)), Int64(0)), warps,
-                            own_of(own, thread), {FloorDiv(PrimExpr(thread), Int64(kCudaWarpThreads))}));
+  // The lanes of a warp that have values of the same element, and the elements of a warp.
+  const int64_t step = is_across ? elements : 1;
+  const bool has_groups = step < kCudaWarpThreads;
+  const int64_t lanes = std::min<int64_t>(step * values, kCudaWarpThreads);
+  const int64_t parts = has_groups ? step * values / lanes : values;  // of an element
+  std::vector<Stmt> steps{has_groups ? reduce(own, thread, at(thread, value), lanes, step)
+                                     : store(own, thread, at(thread, value))};
+  if (parts > 1) {
+    const Buffer shared = MakeBuffer(out->name + "_warps", dtype, {Int64(parts * elements)}, "shared");
+    const auto number = [](const PrimVar& t) { return PrimExpr(t); };
+    // The parts of an element lie one after the other, or those of all elements do.
+    PrimExpr is_first, place = number(thread);
+    if (has_groups) {
+      const PrimExpr lane = FloorMod(number(thread), Int64(kCudaWarpThreads));
+      const PrimExpr warp = FloorDiv(number(thread), Int64(kCudaWarpThreads));
+      is_first = lane < Int64(step);
+      place = is_across ? warp * elements + lane : warp;
+    }
+    steps.push_back(is_first ? StoreIf(is_first, shared, own_of(own, thread), {place})
+                             : Make<BufferStoreNode>(shared, own_of(own, thread), std::vector<PrimExpr>{place}));
     made.stmt = OverThreads(thread, threads, MakeSeq(std::move(steps)));
-    made.buffers = {own, warps};
+    made.buffers = {own, shared};
     made.kept = MakeBuffer(out->name + "_all", dtype, {Int64(threads)}, "local");
     made.thread = MakePrimVar("t");
-    const PrimExpr first = FloorDiv(PrimExpr(made.thread), Int64(values)) * warps_of_element;
-    const PrimExpr place = first + FloorMod(PrimExpr(made.thread), Int64(warps_of_element));
-    steps = {reduce(made.kept, made.thread, Make<BufferLoadNode>(warps, std::vector<PrimExpr>{place}),
-                    warps_of_element)};
+    const PrimExpr t = number(made.thread);
+    // So many lanes share the parts; each combines its own before they exchange.
+    const int64_t sharers = has_groups ? std::min(parts, kCudaWarpThreads / step) : 1;
+    const PrimExpr sharer = FloorMod(FloorDiv(t, Int64(step)), Int64(sharers));
+    PrimExpr all;
+    for (int64_t part = 0; part < parts; part += sharers) {
+      const PrimExpr number_of_part = sharers > 1 ? sharer + part : Int64(part);
+      const PrimExpr element = is_across ? FloorMod(t, Int64(elements)) : FloorDiv(t, Int64(values));
+      const PrimExpr from = is_across ? number_of_part * elements + element : element * parts + number_of_part;
+      PrimExpr loaded = Make<BufferLoadNode>(shared, std::vector<PrimExpr>{from});
+      all = all ? MakeBinary(match->op, std::move(all), std::move(loaded)) : std::move(loaded);
+    }
+    steps = {sharers > 1 ? reduce(made.kept, made.thread, std::move(all), sharers * step, step)
+                         : store(made.kept, made.thread, std::move(all))};
   }
   made.buffers.push_back(made.kept);
   for (const PrimExpr& index : match->update->indices) made.indices.push_back(at(made.thread, index));
-  PrimExpr is_first = Equal(FloorMod(PrimExpr(made.thread), Int64(values)), Int64(0));
+  PrimExpr is_first = is_across ? PrimExpr(made.thread) < Int64(elements)
+                                : Equal(FloorMod(PrimExpr(made.thread), Int64(values)), Int64(0));
   if (is_there) is_first = And(is_first, at(made.thread, is_there));
   steps.push_back(StoreIf(is_first, out, own_of(made.kept, made.thread), made.indices));
   Stmt last = OverThreads(made.thread, threads, MakeSeq(std::move(steps)));

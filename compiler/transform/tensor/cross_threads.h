@@ -13,11 +13,11 @@ namespace ingot::transform {
 // A reduction as loops over the threads of a block, and what each thread keeps of it.
 struct CrossThreads {
   ir::Stmt stmt;
-  std::vector<ir::Buffer> buffers;   // that the loops need
-  ir::Buffer out;                    // the elements
-  ir::Buffer kept;                   // by thread: the element of its group
-  ir::PrimVar thread;                // of the loop that stores to both, in
-  std::vector<ir::PrimExpr> indices; // the place of the element
+  std::vector<ir::Buffer> buffers;    // that the loops need
+  ir::Buffer out;                     // the elements
+  ir::Buffer kept;                    // by thread: the element of its group
+  ir::PrimVar thread;                 // of the loop that stores to both, in
+  std::vector<ir::PrimExpr> indices;  // the place of the element
 };
 
 // The statement as loops over the `threads` threads of the block; nothing where it is no such reduction. It is one where

@@ -81,12 +81,13 @@ using AfterTensorPass = Status (*)(void* context, const TensorPassRow& pass, con
 Result<ir::PrimFunc> LowerPrimFunc(const ir::PrimFunc& function, const Target& target, AfterTensorPass after = nullptr,
                                    void* context = nullptr);
 
-// The value of an attribute kCudaWarpReduce: an ir::BinaryOp, and how many neighbouring lanes are a group (2, 4, .. 32).
+// The value of an attribute kCudaWarpReduce: an ir::BinaryOp, and which lanes are a group: of so many neighbours (2, 4, ..
+// 32) those that are a multiple of `step` (1, 2, ..) apart.
 struct WarpReduce {
   ir::BinaryOp op;
-  int64_t lanes;
+  int64_t lanes, step = 1;
 
-  ir::AttrValue AsAttr() const { return ir::AttrValue::Ints({static_cast<int64_t>(op), lanes}); }
+  ir::AttrValue AsAttr() const { return ir::AttrValue::Ints({static_cast<int64_t>(op), lanes, step}); }
   static std::optional<WarpReduce> Of(const ir::AttrStmtNode& attribute);
 };
 

@@ -1,6 +1,7 @@
 // Checks the rules of lowered.h on one function: form (kinds of statements, lanes, scopes, sizes), not meaning. Bounds
 // and races are checked by the interpreter.
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <unordered_set>
 
@@ -210,11 +211,17 @@ class LoweredVerifier : public StmtVisitor {
 
 std::optional<WarpReduce> WarpReduce::Of(const AttrStmtNode& attribute) {
   const AttrList* list = attribute.value.get<AttrList>();
-  if (attribute.key != kCudaWarpReduce || list == nullptr || list->size() != 2) return {};
-  const int64_t *op = (*list)[0].get<int64_t>(), *lanes = (*list)[1].get<int64_t>();
-  if (op == nullptr || lanes == nullptr || *lanes < 2 || *lanes > kCudaWarpThreads) return {};
-  if (!std::has_single_bit(static_cast<uint64_t>(*lanes))) return {};
-  return WarpReduce{static_cast<BinaryOp>(*op), *lanes};
+  if (attribute.key != kCudaWarpReduce || list == nullptr || list->size() != 3) return {};
+  std::array<int64_t, 3> values{};
+  for (size_t i = 0; i < values.size(); ++i) {
+    const int64_t* value = (*list)[i].get<int64_t>();
+    if (value == nullptr || *value < 0) return {};
+    values[i] = *value;
+  }
+  const auto [op, lanes, step] = values;
+  const auto is_power = [](int64_t value) { return std::has_single_bit(static_cast<uint64_t>(value)); };
+  if (!is_power(lanes) || !is_power(step) || step >= lanes || lanes > kCudaWarpThreads) return {};
+  return WarpReduce{static_cast<BinaryOp>(op), lanes, step};
 }
 
 Status VerifyLowered(const PrimFunc& function, const Target& target) {

@@ -318,7 +318,7 @@ TEST_CASE("stages of columns in one launch on the stand-in GPU are those of the 
                         Case{{2, 70, 33}, 2, 7, f32, f32, false, true}, Case{{5, 64, 24}, 2, 7, f64, f64},
                         Case{{2, 33, 4, 5}, 2, 13, f32, f32, true}, Case{{33, 4200}, 1, 0, f32, f32}}) {
     Columns p{c.dims, c.reduced, c.is_max ? ir::BinaryOp::kMax : ir::BinaryOp::kAdd, c.dtype, c.sum_dtype};
-    p.symbolic = c.symbolic;
+    p.symbolic = c.symbolic | c.reduced;  // columns of known length are rows of registers
     CAPTURE(p.Text());
     const SizedFunction built = BuildStages(p, c.has_weights);
     CHECK(KeepsAway(built.function, "cuda_strips", "first") == "");

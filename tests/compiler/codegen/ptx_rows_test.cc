@@ -143,7 +143,7 @@ Rows RandomRows(std::mt19937_64& generator) {
                                                              {f64, f64},
                                                              {DataType::Int(8), DataType::Int(32)},
                                                              {DataType::Int(64), DataType::Int(64)}};
-  const int64_t lengths[] = {4,   5,   7,   10,  16,  21,  31,   32,   33,   48,   63,   64,   65,  96,
+  const int64_t lengths[] = {4,   5,   7,   10,  16,  21,  31,  32,   33,   48,   63,   64,   65,  96,
                              100, 128, 197, 250, 256, 512, 768, 1000, 1024, 1500, 2048, 4096, 6000};
   const int64_t counts[] = {1, 2, 3, 4, 7, 8, 16, 33, 50};
   Rows p{};
@@ -196,6 +196,114 @@ TEST_CASE("each block of the kernels of rows of symbolic sizes runs for some siz
                 40) == 0);
     }
   }
+}
+
+// Reductions of columns, or of groups of channels, and what depends on them: x[batch, length, columns].
+struct Columns {
+  int64_t batch, length, columns, group = 0;  // of so many channels of `length`, with the columns; 0: columns
+  int kind = kCentre;
+  DataType dtype = DataType::Float(32), sum_dtype = DataType::Float(32);
+  bool is_batch_symbolic = false;
+  std::string Text() const {
+    std::string text = dtype.ToString() + "->" + sum_dtype.ToString() + " kind " + std::to_string(kind);
+    for (const int64_t size : {batch, length, columns, group}) text += " " + std::to_string(size);
+    return text + (is_batch_symbolic ? " symbolic" : "");
+  }
+};
+
+SizedFunction Build(const Columns& p) {
+  const PrimExpr batch = p.is_batch_symbolic ? PrimExpr(ir::MakePrimVar("b")) : Int64(p.batch);
+  const std::vector<PrimExpr> shape{batch, Int64(p.length), Int64(p.columns)};
+  const te::Tensor x = te::Placeholder(shape, p.dtype, "X");
+  const te::Tensor weight = te::Placeholder({shape[1]}, p.sum_dtype, "W");
+  const auto load = [&](const te::Indices& i) { return ir::Cast(p.sum_dtype, x(i)); };
+  const int64_t group = p.group;
+  const std::vector<PrimExpr> of_rows{batch, group > 0 ? Int64(p.length / group) : Int64(p.columns)};
+  const auto row_of = [&](const te::Indices& i) -> std::vector<PrimExpr> {
+    if (group > 0) return {i[0], ir::FloorDiv(i[1], Int64(group))};
+    return {i[0], i[2]};
+  };
+  const auto reduce = [&](const std::string& name, ir::BinaryOp op, const auto& value) {
+    std::vector<ir::IterVar> axes{te::ReduceAxis(Int64(group > 0 ? group : p.length), "k")};
+    if (group > 0) axes.push_back(te::ReduceAxis(Int64(p.columns), "l"));
+    return te::Compute(
+        of_rows,
+        [&](const te::Indices& i) {
+          const te::Indices at = group > 0 ? te::Indices{i[0], i[1] * Int64(group) + axes[0]->var, axes[1]->var}
+                                           : te::Indices{i[0], axes[0]->var, i[1]};
+          const PrimExpr each = value(at);
+          return op == ir::BinaryOp::kAdd ? te::Sum(each, axes) : te::ReduceMax(each, axes);
+        },
+        name);
+  };
+  std::vector<te::Tensor> args{x};
+  const te::Tensor first = reduce("first", p.kind == kNorm ? ir::BinaryOp::kAdd : ir::BinaryOp::kMax, load);
+  te::Tensor out = first;
+  if (p.kind == kReduce) {  // the result has a place for each row
+    const te::Tensor second = reduce("second", ir::BinaryOp::kAdd, [&](const te::Indices& i) {
+      return ir::Max(load(i), first(row_of(i)) - ir::MakeConst(p.sum_dtype, 1));
+    });
+    out = te::Compute(
+        of_rows, [&](const te::Indices& i) { return second(i) + first(i); }, "both");
+  } else if (p.kind == kCentre) {
+    out = te::Compute(
+        shape, [&](const te::Indices& i) { return ir::Cast(p.dtype, load(i) - first(row_of(i))); }, "centred");
+  } else if (p.kind == kSoftmax) {
+    const te::Tensor between = te::Compute(
+        shape, [&](const te::Indices& i) { return (load(i) - first(row_of(i))) * load(i); }, "between");
+    const te::Tensor second = reduce("second", ir::BinaryOp::kAdd, [&](const te::Indices& i) { return between(i); });
+    out = te::Compute(
+        shape, [&](const te::Indices& i) { return between(i) + second(row_of(i)); }, "behind");
+  } else {
+    const te::Tensor half = te::Compute(
+        of_rows, [&](const te::Indices& i) { return first(i) + ir::MakeConst(p.sum_dtype, 1); }, "half");
+    const te::Tensor second =
+        reduce("second", ir::BinaryOp::kMax, [&](const te::Indices& i) { return ir::Max(load(i), half(row_of(i))); });
+    out = te::Compute(
+        shape, [&](const te::Indices& i) { return (load(i) - half(row_of(i))) * weight(i[1]) + second(row_of(i)); },
+        "normed");
+    args.push_back(weight);
+  }
+  SizedFunction built;
+  built.dims = {{p.batch, p.length, p.columns}};
+  built.dtypes = {p.dtype};
+  if (p.kind == kNorm) {
+    built.dims.push_back({p.length});
+    built.dtypes.push_back(p.sum_dtype);
+  }
+  args.push_back(out);
+  built.dims.push_back(built.dims[0]);
+  if (p.kind == kReduce) built.dims.back() = {p.batch, group > 0 ? p.length / group : p.columns};
+  built.dtypes.push_back(out.dtype());
+  built.function = te::CreatePrimFunc(args);
+  return built;
+}
+
+TEST_CASE("columns and groups of channels on the stand-in GPU are those of the interpreter") {
+  const size_t count = std::getenv("INGOT_LONG_TESTS") != nullptr ? 200 : 30;
+  std::mt19937_64 generator(11);
+  const auto any = [&](std::initializer_list<int64_t> sizes) { return sizes.begin()[generator() % sizes.size()]; };
+  const DataType f16 = DataType::Float(16), f32 = DataType::Float(32), f64 = DataType::Float(64);
+  std::vector<KernelSource> sources;
+  for (size_t i = 0; i < count; ++i) {
+    Columns p{};
+    p.batch = any({1, 2, 3, 7});
+    p.length = any({4, 5, 8, 16, 21, 32, 33, 64, 100, 256, 300});
+    p.columns = any({8, 9, 16, 31, 32, 33, 64, 100});
+    if (generator() % 3 == 0) {
+      p.group = any({2, 4, 8});
+      p.length = p.group * any({2, 3, 8});
+    }
+    if (p.group == 0 && p.length > 200) p.columns = any({8, 17, 40});
+    p.kind = static_cast<int>(generator() % kNumKinds);
+    std::tie(p.dtype, p.sum_dtype) =
+        std::vector<std::pair<DataType, DataType>>{{f32, f32}, {f16, f32}, {f64, f64}}[generator() % 3];
+    p.is_batch_symbolic = generator() % 3 == 0;
+    CAPTURE(p.Text());
+    CHECK(IsByRows(Build(p).function));
+    CHECK(WrongBesideInterpreter(Build(p), i, sources) == "");
+  }
+  CompileForLater(sources);
 }
 
 TEST_CASE("a few long rows are reduced in segments, each byte of them read once") {

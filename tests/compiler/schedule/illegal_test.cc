@@ -358,9 +358,9 @@ std::vector<Illegal> BlockCases() {
       {"transform_layout: a block that does not divide what stands below others", dense, Nothing,
        [](Schedule& s) {
          s.TransformLayout(s.GetBlock("matmul"), 0, MakeIndexMap(2, [](const std::vector<PrimExpr>& i) {
-           const PrimExpr place = i[0] * Int64(200) + i[1];
-           return std::vector<PrimExpr>{FloorDiv(place, Int64(16)), FloorMod(place, Int64(16))};
-         }));
+                             const PrimExpr place = i[0] * Int64(200) + i[1];
+                             return std::vector<PrimExpr>{FloorDiv(place, Int64(16)), FloorMod(place, Int64(16))};
+                           }));
        },
        "block \"matmul\"",
        "16 does not divide dimension 1 (200); a dimension of unknown length, or within others, is not padded"},
