@@ -285,8 +285,9 @@ struct ConvTile {
   LoopRV columns, rows, blocks, v;  // of the write-back; rows and blocks may be void
 };
 
-// Cuts x, around some blocks of o (void where it has one) and v, into tiles of `most` columns and then of ever narrower
-// ones, each of as many of these blocks as `blocks_of` says.
+// Cuts x, around loops of the task, some blocks of o (no loop where it has one) and v, into tiles of `most` columns and
+// then of ever narrower ones, each of as many of these blocks as `blocks_of` says. The tiles of one width and some blocks
+// are computed one after the other, in all rows: their weights stay in the first-level cache.
 std::vector<ConvTile> CutSymbolicRow(Schedule& s, BlockRV out, LoopRV x, int64_t most, int64_t blocks_at_hand,
                                      const std::function<int64_t(int64_t columns)>& blocks_of) {
   std::vector<ConvTile> result;
@@ -294,16 +295,21 @@ std::vector<ConvTile> CutSymbolicRow(Schedule& s, BlockRV out, LoopRV x, int64_t
     const Schedule::Parts parts = s.LoopPartition(x, columns);
     if (!s.IsVoid(parts.main)) {
       const LoopRVs loops = s.Split(parts.main, {kRest, columns});
-      const HandleList<InnerLoop> inner = InnerLoops(s, out, loops[1]);
-      ConvTile tile{out, loops[0], loops[1], {}, {}, inner.back().loop};
+      std::vector<LoopRV> around, order;
+      for (const InnerLoop& entry : InnerLoops(s, out, loops[1])) around.push_back(entry.loop);
+      ConvTile tile{out, loops[0], loops[1], {}, {}, around.back()};
+      around.pop_back();
       if (blocks_at_hand > 1) {
-        const auto [turns, blocks] = SplitBy(s, inner.front().loop, blocks_at_hand, blocks_of(columns));
+        const auto [turns, blocks] = SplitBy(s, around.back(), blocks_at_hand, blocks_of(columns));
+        around.pop_back();
+        if (turns.id >= 0) order.push_back(turns);
         tile.blocks = blocks;
-        if (turns.id >= 0) {
-          s.Reorder({loops[0], turns, loops[1], blocks, tile.v});
-          tile.attach = turns;
-        }
       }
+      order.insert(order.end(), around.begin(), around.end());
+      order.insert(order.end(), {loops[0], loops[1]});
+      if (tile.blocks.id >= 0) order.push_back(tile.blocks);
+      order.push_back(tile.v);
+      s.Reorder(order);
       result.push_back(tile);
     }
     if (s.IsVoid(parts.tail)) break;
@@ -682,8 +688,9 @@ class ConvNest {
         tile_rows = split[1];
       }
       const bool has_both = rows && *rows > 1 && others && *others > 1;
-      const bool rows_outside = has_both && s_.Choose("conv.rows_outside", 0, {0, 1}) != 0;
+      const bool rows_outside = has_both && part.width && s_.Choose("conv.rows_outside", 0, {0, 1}) != 0;
       order = {n, part.planes, part.groups, part.strips, task_blocks, o, d, y, x, tile_rows, tile_blocks, v};
+      if (!part.width) order = {n, part.planes, part.groups, part.strips, task_blocks, o, x, d, y, tile_blocks, v};
       if (rows_outside) {
         order = {n, part.planes, part.groups, part.strips, task_blocks, d, y, o, x, tile_rows, tile_blocks, v};
       }
