@@ -34,10 +34,12 @@ constexpr int64_t kShortestRow = 4;
 // The threads of a row of unknown length; the threads that a block of several rows has; the bytes of a row that a thread
 // has, where there may be enough threads, and where a block's threads still keep a row in their registers.
 constexpr int64_t kUsualThreads = 256, kThreadsOfRows = 256, kBytesOfThread = 64, kMostBytesOfThread = 160;
-// The same of short rows, where few threads have one, and of columns; threads and columns of a block that has columns, the
-// least bytes of columns side by side, and how many blocks are worth more than wide ones.
+// The same of short rows, where few threads have one, and of columns.
 constexpr int64_t kFewThreads = 8, kFewBytesOfThread = 32, kMostBytesOfColumns = 128;
-constexpr int64_t kMostThreadsOfColumns = 1024, kColumnsOfBlock = 32, kLeastBytesOfColumns = 32, kBlocksThatFill = 264;
+// The threads of a block of columns, unless these are long, and how many columns it has; how many bytes of columns lie side
+// by side at least, and in the longest ones; how many blocks are worth more than wide ones.
+constexpr int64_t kUsualThreadsOfColumns = 512, kColumnsOfBlock = 32;
+constexpr int64_t kUsualBytesOfColumns = 64, kLeastBytesOfColumns = 32, kBlocksThatFill = 264;
 // The longest access of a thread, the least bytes of a vector, and the bytes of a stage in between that a block keeps.
 constexpr int64_t kLongestAccess = 16, kShortestVector = 4, kMostKeptBytes = 24 << 10;
 // Rounds of a thread that are unrolled: all of them up to the first number, else as many as the second one at a time.
@@ -91,14 +93,22 @@ struct CudaColumnThreads {
 std::optional<CudaColumnThreads> ThreadsOfColumns(std::optional<int64_t> length, int64_t widest,
                                                   std::optional<int64_t> columns) {
   if (!length) return {};
-  for (const int64_t bytes : {kBytesOfThread, kMostBytesOfColumns}) {
+  // Smaller blocks, of wider rows, are better where threads then still keep all.
+  struct Try {
+    int64_t bytes_of_thread, most_threads, least_bytes_of_columns;
+  };
+  for (const Try& attempt : {Try{kBytesOfThread, kUsualThreadsOfColumns, kUsualBytesOfColumns},
+                             Try{kMostBytesOfColumns, kUsualThreadsOfColumns, kUsualBytesOfColumns},
+                             Try{kMostBytesOfColumns, kCudaMaxBlockThreads, kUsualBytesOfColumns},
+                             Try{kMostBytesOfColumns, kCudaMaxBlockThreads, kLeastBytesOfColumns}}) {
     CudaColumnThreads chosen{1, kThreadsOfRows};
-    while (chosen.threads * bytes < *length * widest) chosen.threads *= 2;
+    while (chosen.threads * attempt.bytes_of_thread < *length * widest) chosen.threads *= 2;
     if (chosen.threads > 1) chosen.columns = std::max(kColumnsOfBlock, kThreadsOfRows / chosen.threads);
-    const auto fits = [&] { return chosen.threads * chosen.columns <= kMostThreadsOfColumns; };
-    while (!fits() && chosen.columns * widest > kLeastBytesOfColumns) chosen.columns /= 2;
+    const auto fits = [&] { return chosen.threads * chosen.columns <= attempt.most_threads; };
+    const auto is_wide = [&] { return chosen.columns * widest > attempt.least_bytes_of_columns; };
+    while (!fits() && is_wide()) chosen.columns /= 2;
     // A few columns leave no block's place free.
-    while (columns && chosen.columns * widest > kLeastBytesOfColumns && *columns < chosen.columns * kBlocksThatFill &&
+    while (columns && is_wide() && *columns < chosen.columns * kBlocksThatFill &&
            chosen.columns * chosen.threads > kCudaWarpThreads) {
       chosen.columns /= 2;
     }
@@ -112,6 +122,10 @@ std::optional<CudaColumnThreads> ThreadsOfColumns(std::optional<int64_t> length,
 // How the rows of a function lie: their axes come first everywhere, or are any axes, along whose places rows lie, or along
 // whose rows.
 enum class RowsForm : uint8_t { kLeading, kAnyAxes, kColumns };
+struct CudaRowsFound {
+  RowsForm form = RowsForm::kLeading;
+  CudaColumnThreads columns{1, 1};
+};
 
 // Stages in between that read no result of a reduction go into their readers.
 void InlineFormulas(Schedule& s) {
@@ -132,8 +146,8 @@ void InlineFormulas(Schedule& s) {
 class CudaRowsBuilder {
  public:
   // Of all blocks but the given ones.
-  explicit CudaRowsBuilder(Schedule& schedule, RowsForm form = RowsForm::kLeading, std::set<BlockName> others = {})
-      : s_(schedule), form_(form), others_(std::move(others)) {}
+  explicit CudaRowsBuilder(Schedule& schedule, CudaRowsFound found = {}, std::set<BlockName> others = {})
+      : s_(schedule), form_(found.form), columns_(found.columns), others_(std::move(others)) {}
 
   std::vector<BlockName> Build() {
     ListStages();
@@ -190,9 +204,12 @@ class CudaRowsBuilder {
       if (!s_.state().IsAllocated(buffer)) widest_in_memory = std::max(widest_in_memory, BytesOf(buffer->dtype));
     };
     for (const BlockSite& site : Stages()) {
-      count(StoreOf(site).buffer);
-      for (const LoadUse& use : LoadsOf(site)) count(use.load->buffer);
-      if (!IsReduction(s_.state(), site)) continue;
+      const bool is_reduction = IsReduction(s_.state(), site);
+      if (!is_reduction) count(StoreOf(site).buffer);
+      for (const LoadUse& use : LoadsOf(site)) {
+        if (!is_reduction || !use.load->buffer.same_as(StoreOf(site).buffer)) count(use.load->buffer);
+      }
+      if (!is_reduction) continue;
       has_places_over_axes |= ReduceIters(site).size() > 1;
       const std::optional<int64_t> length = LengthOf(site, ReduceIters(site));
       length_ = length && length_ ? std::optional(std::max(*length, *length_)) : std::nullopt;
@@ -201,7 +218,12 @@ class CudaRowsBuilder {
     if (form_ != RowsForm::kLeading) axes_ = FindRowAxes(s_.state(), Stages()).value_or(StageAxes());
     const std::vector<int> axes = RowIters(last);
     const std::optional<int64_t> rows = axes_.empty() ? LengthOf(last, axes) : LengthOfParts(last, axes_[last_].rows);
-    if (form_ == RowsForm::kColumns) return ChooseThreadsOfColumns(widest, rows);
+    if (form_ == RowsForm::kColumns) {
+      threads_ = columns_.threads;
+      rows_ = columns_.columns;
+      keeps_ = joins_ = true;
+      return;
+    }
     threads_ = length_ ? 1 : kUsualThreads;
     const auto bytes_of_thread = [&] { return threads_ < kFewThreads ? kFewBytesOfThread : kBytesOfThread; };
     while (length_ && threads_ * bytes_of_thread() < *length_ * widest && threads_ < kCudaMaxBlockThreads) {
@@ -235,14 +257,6 @@ class CudaRowsBuilder {
       threads_ = std::max(threads_, kCudaWarpThreads);
       keeps_ &= !joins_places;
     }
-  }
-  // A thread for a few places of each column, threads side by side along columns.
-  void ChooseThreadsOfColumns(int64_t widest, std::optional<int64_t> columns) {
-    const CudaColumnThreads chosen = *ThreadsOfColumns(length_, widest, columns);
-    threads_ = chosen.threads;
-    rows_ = chosen.columns;
-    keeps_ = true;
-    joins_ = true;
   }
 
   // The iteration variables of the stage's shared dimensions.
@@ -566,6 +580,7 @@ class CudaRowsBuilder {
 
   Schedule& s_;
   const RowsForm form_;
+  const CudaColumnThreads columns_;
   const std::set<BlockName> others_;
   StageAxes axes_;  // of rows over any axes, and of those that are to be joined
   std::vector<BlockName> handled_, reductions_;
@@ -597,7 +612,7 @@ Match<> IsOfRows(const ScheduleState& state) {
 }
 
 // Rows over any axes: several stages, of which all but the last one's results stay within the launch.
-Match<RowsForm> FindForm(const ScheduleState& state, const BlockSite& site) {
+Match<CudaRowsFound> FindForm(const ScheduleState& state, const BlockSite& site) {
   const Match<> reduction = AsReduction(state, site);
   if (!reduction) return reduction.declined();
   const std::vector<BlockSite> all = state.Blocks();
@@ -622,9 +637,13 @@ Match<RowsForm> FindForm(const ScheduleState& state, const BlockSite& site) {
   std::optional<RowsForm> form;
   for (const BlockSite& stage : sites) {
     const RowAxes& of = axes->at(stage.block().name);
-    widest = std::max(widest, BytesOf(StoreOf(stage).buffer->dtype));
     if (of.rows.empty()) return Declined{"it has one row"};
     if (of.own.empty()) continue;
+    if (!IsReduction(inlined, stage)) widest = std::max(widest, BytesOf(StoreOf(stage).buffer->dtype));
+    for (const LoadUse& use : LoadsOf(stage)) {
+      const bool is_own = IsReduction(inlined, stage) && use.load->buffer.same_as(StoreOf(stage).buffer);
+      if (!is_own) widest = std::max(widest, BytesOf(use.load->buffer->dtype));
+    }
     ++passes;
     // Neighbours in memory are places of a row, or rows.
     Contiguity contiguity(stage);
@@ -650,13 +669,12 @@ Match<RowsForm> FindForm(const ScheduleState& state, const BlockSite& site) {
     if (!is_reduction) continue;
     length = LengthOfParts(stage, of.own);
     rows = LengthOfParts(stage, of.rows);
-    for (const LoadUse& use : LoadsOf(stage)) widest = std::max(widest, BytesOf(use.load->buffer->dtype));
   }
   if (passes < 2) return Declined{"it has one reduction"};
-  if (form == RowsForm::kColumns && !ThreadsOfColumns(length, widest, rows)) {
-    return Declined{"its columns are too long for registers"};
-  }
-  return *form;
+  if (form != RowsForm::kColumns) return CudaRowsFound{*form};
+  const std::optional<CudaColumnThreads> threads = ThreadsOfColumns(length, widest, rows);
+  if (!threads) return Declined{"its columns are too long for registers"};
+  return CudaRowsFound{*form, *threads};
 }
 
 // Whether rows lie one after the other: their axes come first in all stages.
@@ -688,12 +706,12 @@ std::vector<BlockName> ApplyCudaRows(Schedule& s, const BlockSite& site, const T
       s.RFactor(s.Split(FuseReducing(s, s.GetBlock(sites.front().block().name)), {segments, kRest})[0]);
   if (!s.status().ok()) return {};
   const BlockName name = s.Block(segment).block().name;
-  std::vector<BlockName> handled = CudaRowsBuilder(s, RowsForm::kLeading, {name}).Build();
+  std::vector<BlockName> handled = CudaRowsBuilder(s, {}, {name}).Build();
   std::set<BlockName> others;
   for (const BlockSite& other : s.state().Blocks()) others.insert(other.block().name);
   others.erase(name);
   if (!s.status().ok()) return handled;
-  for (BlockName& made : CudaRowsBuilder(s, RowsForm::kLeading, others).Build()) handled.push_back(std::move(made));
+  for (BlockName& made : CudaRowsBuilder(s, {}, others).Build()) handled.push_back(std::move(made));
   return handled;
 }
 

@@ -21,9 +21,9 @@ using namespace ir;  // NOLINT
 
 namespace {
 
-// Threads of a strip, of one with few rows; the bytes of a row of it, of one with many rows; what all strips in work may
+// Threads of a strip, of one with few rows or with so many as are not known (whose places take registers); the bytes of a row of it, of one with many rows; what all strips in work may
 // have; how many of them are there at least, and at most at once.
-constexpr int64_t kThreadsOfStrip = 1024, kThreadsOfShort = 256, kShortRows = 256;
+constexpr int64_t kThreadsOfStrip = 1024, kThreadsOfShort = 256, kShortRows = 256, kThreadsOfUnknown = 512;
 constexpr int64_t kRowBytes = 128, kLeastRowBytes = 64, kCacheBytes = 40 << 20;
 constexpr int64_t kLeastStrips = 128, kStripsAtOnce = 264;
 constexpr int64_t kUnknownStripRows = 1 << 10, kUnknownStripColumns = 1 << 10, kUnknownStripsAround = 1 << 10;
@@ -139,7 +139,11 @@ Match<Strips> FindStrips(const ScheduleState& state) {
   CudaColumns& tile = strips.tile;
   tile.across = 1;
   while (tile.tile() * bytes < row_bytes && tile.tile() < length) tile.across *= 2;
-  tile.rows_of_threads = (rows >= kShortRows ? kThreadsOfStrip : kThreadsOfShort) / tile.across;
+  const bool is_known = std::ranges::all_of(strips.rows, [&](int iter) {
+    return ConstantExtent(*last.block().iter_vars[static_cast<size_t>(iter)]).has_value();
+  });
+  const int64_t threads = !is_known ? kThreadsOfUnknown : rows >= kShortRows ? kThreadsOfStrip : kThreadsOfShort;
+  tile.rows_of_threads = threads / tile.across;
   while (tile.rows_of_threads > 1 && tile.rows_of_threads * 2 > rows) tile.rows_of_threads /= 2;
   if (around * ((length + tile.tile() - 1) / tile.tile()) < kLeastStrips) return Declined{"it has few strips"};
   return strips;
