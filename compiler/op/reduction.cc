@@ -1,4 +1,4 @@
-// Reductions: sum, prod, max, min, mean, variance over axes; softmax and log_softmax along one.
+// Reductions: sum, prod, max, min, mean, variance, log_sum_exp over axes; softmax and log_softmax along one.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -12,7 +12,7 @@
 namespace ingot::op {
 namespace {
 
-enum class Kind : uint8_t { kSum, kProd, kMax, kMin, kMean, kVariance };
+enum class Kind : uint8_t { kSum, kProd, kMax, kMin, kMean, kVariance, kLogSumExp };
 
 Result<ir::Type> InferReduction(const ir::Call& call) {
   INGOT_ASSIGN_OR_RETURN(const ir::TensorType x, TensorArg(call, 0));
@@ -37,12 +37,19 @@ Result<ir::Type> InferReduction(const ir::Call& call) {
 double Reduce(Kind kind, const std::vector<double>& values, DataType dtype) {
   const double infinity = std::numeric_limits<double>::infinity();
   const double count = static_cast<double>(values.size());
+  if (kind == Kind::kLogSumExp) {
+    const double greatest = Reduce(Kind::kMax, values, dtype), shift = std::isfinite(greatest) ? greatest : 0;
+    double sum = 0;
+    for (const double value : values) sum += std::exp(value - shift);
+    return std::log(sum) + shift;
+  }
   double result = kind == Kind::kProd ? 1 : kind == Kind::kMax ? -infinity : kind == Kind::kMin ? infinity : 0;
   for (double value : values) {
     switch (kind) {
       case Kind::kSum:
       case Kind::kMean:
       case Kind::kVariance:
+      case Kind::kLogSumExp:
         result += value;
         break;
       case Kind::kProd:
@@ -102,6 +109,8 @@ te::Tensor DefineReduction(const TeArgs& args, Kind kind) {
       return topi::Mean(x, *axes, keepdims);
     case Kind::kVariance:
       return topi::Variance(x, *axes, keepdims);
+    case Kind::kLogSumExp:
+      return topi::LogSumExp(x, *axes, keepdims);
   }
   INGOT_UNREACHABLE();
 }
@@ -197,6 +206,8 @@ std::vector<OpRow> ReductionOps() {
   rows.push_back(ReductionRow<Kind::kMean>("mean", "the mean over axes", true, SignBit::kOfFirst));
   rows.push_back(ReductionRow<Kind::kVariance>("variance", "the mean square distance from the mean over axes", false,
                                                SignBit::kClear));
+  rows.push_back(ReductionRow<Kind::kLogSumExp>("log_sum_exp", "the logarithm of the sum of exponentials over axes",
+                                                false));
   const CaseTraits softmax{
       .rank0 = false, .dtypes = {DataType::Float(32), DataType::Float(64), DataType::Float(16), DataType::Bfloat16()}};
   rows.push_back({.name = "nn.softmax",

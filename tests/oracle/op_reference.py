@@ -99,6 +99,14 @@ def reduction(fn):
     return run
 
 
+def log_sum_exp(a, axis, keepdims):
+    shift = np.maximum.reduce(a, axis=axis, keepdims=True, initial=-np.inf)
+    shift = np.where(np.isfinite(shift), shift, 0)
+    with np.errstate(divide="ignore"):
+        result = np.log(np.exp(a - shift).sum(axis=axis, keepdims=True)) + shift
+    return result if keepdims else np.squeeze(result, tuple(range(a.ndim)) if axis is None else axis)
+
+
 def extremum(ufunc, empty):
     def run(a, axis, keepdims):
         initial = empty if a.dtype.kind == "f" else np.iinfo(a.dtype).min if empty < 0 else np.iinfo(a.dtype).max
@@ -1156,6 +1164,7 @@ ORACLES = {
     "min": reduction(extremum(np.minimum, np.inf)),
     "mean": reduction(np.mean),
     "variance": reduction(np.var),
+    "log_sum_exp": reduction(log_sum_exp),
     "nn.softmax": ort_softmax("Softmax"),
     "nn.log_softmax": ort_softmax("LogSoftmax"),
     "matmul": matmul,

@@ -64,7 +64,6 @@ constexpr char kSquare[] = "square";
 constexpr char kLog[] = "log";
 constexpr char kSqrt[] = "sqrt";
 
-// log(sum(exp(x - m))) + m, where m is the greatest element, or 0 if that is infinite.
 Outputs ReduceLogSumExp(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const ir::Attrs attrs, ReduceAttrs(node));
@@ -72,22 +71,7 @@ Outputs ReduceLogSumExp(const NodeImporter& node) {
   const DataType dtype = *type->dtype;
   const DataType wide = dtype.is_floating() ? StepType(dtype) : DataType::Float(64);
   INGOT_ASSIGN_OR_RETURN(x, CastTo(node, x, wide));
-  INGOT_ASSIGN_OR_RETURN(Expr zero, node.Scalar(0, wide));
-  const auto shift = [&](bool keepdims) -> Result<Expr> {
-    INGOT_ASSIGN_OR_RETURN(Expr greatest, node.Bind("max", {x}, attrs.With("keepdims", keepdims)));
-    INGOT_ASSIGN_OR_RETURN(Expr finite, node.Bind("isfinite", {greatest}));
-    return node.Bind("where", {finite, greatest, zero});
-  };
-  INGOT_ASSIGN_OR_RETURN(const Expr kept_shift, shift(true));
-  INGOT_ASSIGN_OR_RETURN(Expr shifted, node.Bind("subtract", {x, kept_shift}));
-  INGOT_ASSIGN_OR_RETURN(shifted, node.Bind("exp", {shifted}));
-  INGOT_ASSIGN_OR_RETURN(Expr sum, node.Bind("sum", {shifted}, attrs));
-  INGOT_ASSIGN_OR_RETURN(sum, node.Bind("log", {sum}));
-  Expr result_shift = kept_shift;
-  if (!attrs.GetBool("keepdims")) {
-    INGOT_ASSIGN_OR_RETURN(result_shift, shift(false));
-  }
-  INGOT_ASSIGN_OR_RETURN(sum, node.Bind("add", {sum, result_shift}));
+  INGOT_ASSIGN_OR_RETURN(const Expr sum, node.Bind("log_sum_exp", {x}, attrs));
   return One(CastTo(node, sum, dtype));
 }
 

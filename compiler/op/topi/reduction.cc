@@ -168,6 +168,28 @@ te::Tensor Variance(const te::Tensor& x, const std::vector<int>& axes, bool keep
   return CastTo(WideVariance(x, WideMean(x, axes, true), axes, keepdims), x.dtype());
 }
 
+te::Tensor LogSumExp(const te::Tensor& x, const std::vector<int>& axes, bool keepdims) {
+  const te::Tensor greatest = Reduce(Reducer::kMax, x, axes, keepdims, "greatest");
+  const auto shift = [&](const te::Indices& i) {
+    const PrimExpr m = Wide(greatest(i));
+    const PrimExpr infinity = ir::MakeConst(m->dtype, std::numeric_limits<double>::infinity());
+    return ir::Select(ir::And(m < infinity, ir::MakeConst(m->dtype, -std::numeric_limits<double>::infinity()) < m), m,
+                      ir::MakeConst(m->dtype, 0));
+  };
+  const te::Tensor sum = Reduce(
+      Reducer::kSum, x, axes, keepdims,
+      [&](PrimExpr e, const te::Indices& i) {
+        return Exponential(Wide(std::move(e)) - shift(keepdims ? KeptIndices(i, axes) : Without(i, axes)));
+      },
+      "sum");
+  return te::Compute(
+      sum.shape(),
+      [&](const te::Indices& i) {
+        return ir::Cast(x.dtype(), ir::CallIntrinsic(ir::Intrinsic::kLog, {sum(i)}) + shift(i));
+      },
+      "log_sum");
+}
+
 te::Tensor Softmax(const te::Tensor& x, int axis) {
   const te::Tensor greatest = Reduce(Reducer::kMax, x, {axis}, false, "T_softmax_maxelem");
   const te::Tensor exponentials = te::Compute(

@@ -27,6 +27,8 @@ te::Tensor Variance(const te::Tensor& x, const std::vector<int>& axes, bool keep
 te::Tensor WideMean(const te::Tensor& x, const std::vector<int>& axes, bool keepdims);
 te::Tensor WideMeanSquare(const te::Tensor& x, const std::vector<int>& axes, bool keepdims);
 te::Tensor WideVariance(const te::Tensor& x, const te::Tensor& mean, const std::vector<int>& axes, bool keepdims);
+// log(sum(exp(x - m))) + m, where m is the greatest element, or 0 if that is infinite.
+te::Tensor LogSumExp(const te::Tensor& x, const std::vector<int>& axes, bool keepdims);
 // The indices without those of the given axes.
 te::Indices Without(const te::Indices& index, const std::vector<int>& axes);
 

@@ -448,7 +448,7 @@ class CudaRowsBuilder {
     row.thread = parts[1];
     row.rounds = {parts[0]};
     const int64_t rounds = extent ? *extent / (threads_ * (row.lanes.empty() ? 1 : lanes_)) : 0;
-    if (rounds > kMostUnrolled && !keeps_) {
+    if ((!extent || rounds > kMostUnrolled) && !keeps_) {
       const LoopRVs many = s_.Split(parts[0], {kRest, kUnrolledOfMany});
       row.rounds = {many[0], many[1]};
     }

@@ -118,7 +118,7 @@ void TransformCases(CaseBuilder& b) {
 }
 
 void ReductionCases(CaseBuilder& b) {
-  for (const char* op : {"sum", "prod", "max", "min", "mean", "variance"}) {
+  for (const char* op : {"sum", "prod", "max", "min", "mean", "variance", "log_sum_exp"}) {
     const std::string_view name = op;
     const OpRow& row = *FindOp(op);
     for (DataType dtype : row.cases.dtypes) {
