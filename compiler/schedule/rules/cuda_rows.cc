@@ -7,11 +7,15 @@
 //     the threads of a row reduce these                       cross_threads: by exchange within warps, then through
 //     for thread:  its part of the next stage ...             shared memory
 //
-// A thread has every T-th vector of a row, so that a warp reads memory from one place on. Where a row of known length has
-// whole vectors for all threads, each keeps its elements of the inputs that several stages read, and of stages in between,
-// in registers (place_buffers finds that they are its own), and memory is read once. Other rows lie in shared memory
-// between stages, or where they are too long or of symbolic length, stages in between are computed again by each reader.
-// A few long rows are reduced in two launches: segments of them, then what these gave.
+// A thread has every T-th vector of a row, so that a warp reads memory from one place on. Where a row's length is known and
+// its threads' registers hold it, each keeps its elements of the inputs that several stages read, and of stages in between
+// (place_buffers finds that they are its own), and memory is read once. A short row has two threads or more, of which a
+// block has many rows; what a row gives is kept by each of its threads, so that no thread waits for others than its warp's
+// where a row is in one. Rows that are too long lie in shared memory between stages, or stages in between are computed
+// again by each reader. A few long rows are reduced in two launches: segments of them, then what these gave.
+//
+// Rows are also columns, or the places of groups of channels: axes that do not come first (row_axes.h). Then each stage is
+// fused into one axis of rows and one of places, and of columns neighbouring threads have neighbouring ones.
 #include <algorithm>
 #include <optional>
 #include <set>
