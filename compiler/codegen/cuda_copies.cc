@@ -1,6 +1,5 @@
 // Tiles in shared memory: how their rows are spread over its banks, and copies to them.
 #include <llvm/IR/IRBuilder.h>
-#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include <bit>
@@ -350,7 +349,7 @@ void CudaTiles::EmitCopy(const ForNode& loop, bool is_asynchronous) {
       llvm::Value* is_there = choice != nullptr ? exprs_.Emit(AtLane(loop, choice->args[0], lane)) : nullptr;
       if (status_.failed()) return nullptr;
       llvm::Type* element = numeric_.MemoryType(dtype);
-      return LoadIf(is_there, element, b_.CreateGEP(element, source, Number(lane)));
+      return memory_.LoadIf(is_there, element, b_.CreateGEP(element, source, Number(lane)));
     });
   }
   llvm::BasicBlock* whole = function_.NewBlock("whole");
@@ -364,19 +363,6 @@ void CudaTiles::EmitCopy(const ForNode& loop, bool is_asynchronous) {
   store_elements([&](int64_t lane) { return numeric_.ToMemory(exprs_.Emit(AtLane(loop, store->value, lane)), dtype); });
   b_.CreateBr(done);
   b_.SetInsertPoint(done);
-}
-
-// The element if the condition holds (null: it does), else 0. A branch would let no other load start before this one ends.
-llvm::Value* CudaTiles::LoadIf(llvm::Value* condition, llvm::Type* type, llvm::Value* place) {
-  const unsigned bits = static_cast<unsigned>(type->getPrimitiveSizeInBits());
-  if (condition == nullptr) return b_.CreateAlignedLoad(type, place, llvm::Align(bits / 8));
-  const std::string suffix = std::to_string(bits);
-  llvm::Type* word = b_.getIntNTy(bits);
-  llvm::InlineAsm* load = llvm::InlineAsm::get(
-      llvm::FunctionType::get(word, {b_.getInt32Ty(), place->getType()}, false),
-      "{ .reg .pred p; setp.ne.u32 p, $1, 0; mov.b" + suffix + " $0, 0; @p ld.global.b" + suffix + " $0, [$2]; }",
-      bits == 16 ? "=&h,r,l" : "=&r,r,l", /*hasSideEffects=*/false);
-  return b_.CreateBitCast(b_.CreateCall(load, {b_.CreateZExt(condition, b_.getInt32Ty()), place}), type);
 }
 
 }  // namespace ingot::codegen

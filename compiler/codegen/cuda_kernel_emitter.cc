@@ -13,13 +13,13 @@
 
 #include "compiler/codegen/arithmetic.h"
 #include "compiler/codegen/bind_buffers.h"
+#include "compiler/ir/visitor.h"
 #include "compiler/schedule/device_loops.h"
 #include "compiler/target/cuda.h"
 
 namespace ingot::codegen {
 namespace {
 
-constexpr unsigned kGlobalMemory = 1;  // NVPTX's address space
 constexpr int64_t kSharedAlignment = 16;
 // The failure record, in bytes.
 constexpr uint64_t kFailureA = 8, kFailureB = 16;
@@ -28,6 +28,20 @@ constexpr uint64_t kFailureA = 8, kFailureB = 16;
 std::string RegisterOf(std::string_view axis) {
   const std::string_view name = axis.starts_with("block") ? "ctaid" : "tid";
   return "llvm.nvvm.read.ptx.sreg." + std::string(name) + "." + std::string(axis.substr(axis.size() - 1));
+}
+
+// Whether tiles are multiplied or copied ahead: these loops need their registers for that.
+bool HasDeviceLoops(const ir::Stmt& body) {
+  struct Finder : ir::StmtVisitor {
+    bool found = false;
+    using StmtVisitor::Visit;
+    void Visit(const ir::ForNode& loop) override {
+      found |= schedule::IsDeviceLoop(loop);
+      StmtVisitor::Visit(loop);
+    }
+  } finder;
+  finder.VisitStmt(body);
+  return finder.found;
 }
 
 }  // namespace
@@ -52,6 +66,7 @@ Result<DimCode> CudaKernelEmitter::Emit() {
   function_.Start(kernel);
   BindArguments(kernel);
   tiles_.SpreadOverBanks(launch_.body);
+  exprs_.set_prefers_predicates(!HasDeviceLoops(launch_.body));
   stmts_.Emit(launch_.body);
   function_.instructions().CreateRetVoid();
   SimplifyBarriers();
@@ -61,7 +76,7 @@ Result<DimCode> CudaKernelEmitter::Emit() {
 
 llvm::Function* CudaKernelEmitter::AddKernel() {
   llvm::IRBuilderBase& b = function_.instructions();
-  llvm::Type* pointer = b.getPtrTy(kGlobalMemory);
+  llvm::Type* pointer = b.getPtrTy(kCudaGlobalMemory);
   std::vector<llvm::Type*> types;
   for (const ir::PrimFuncParam& param : source_.lowered->params) {
     if (param.buffer) types.push_back(pointer);

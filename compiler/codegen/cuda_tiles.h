@@ -16,8 +16,6 @@
 
 namespace ingot::codegen {
 
-inline constexpr unsigned kCudaSharedMemory = 3;  // NVPTX's address space
-
 llvm::CallInst* CallConvergent(llvm::IRBuilderBase& builder, llvm::Intrinsic::ID id, llvm::ArrayRef<llvm::Type*> types,
                                llvm::ArrayRef<llvm::Value*> arguments);
 
@@ -115,7 +113,6 @@ class CudaTiles {
   std::optional<ChunkCopy> MatchCopy(const ir::ForNode& loop);  // nothing after a failure
   ir::PrimExpr AtLane(const ir::ForNode& loop, const ir::PrimExpr& expr, int64_t lane);
   std::vector<ir::PrimExpr> AtFirstLane(const ir::ForNode& loop, const std::vector<ir::PrimExpr>& indices);
-  llvm::Value* LoadIf(llvm::Value* condition, llvm::Type* type, llvm::Value* place);
   bool IsAligned(const ir::Buffer& buffer, const std::vector<ir::PrimExpr>& indices, int64_t lanes);
   bool IsMultiple(const ir::Buffer& buffer, const ir::PrimExpr& value, int64_t lanes);
   llvm::Value* Pointer(const ir::Buffer& buffer, const std::vector<ir::PrimExpr>& indices);

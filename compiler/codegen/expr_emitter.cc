@@ -252,10 +252,13 @@ llvm::Value* ExprEmitter::EmitRamp(const ir::RampNode& node) {
 llvm::Value* ExprEmitter::EmitShuffle(const ir::ShuffleNode& node) {
   std::vector<llvm::Value*> vectors;
   std::vector<std::pair<size_t, int>> lanes;  // of the concatenated vectors: (vector, lane)
+  const int lane_by_lane = node.vectors.size() > 1 ? 1 : 0;
+  lane_depth_ += lane_by_lane;
   for (size_t i = 0; i < node.vectors.size(); ++i) {
     vectors.push_back(Emit(node.vectors[i]));
     for (int lane = 0; lane < node.vectors[i]->dtype.lanes; ++lane) lanes.emplace_back(i, lane);
   }
+  lane_depth_ -= lane_by_lane;
   if (status_.failed()) return numeric_.Placeholder(node.dtype);
   const bool is_vector = node.vectors[0]->dtype.lanes > 1;
   if (is_vector && node.dtype.lanes > 1 && vectors.size() <= 2 &&
@@ -373,10 +376,68 @@ llvm::Value* ExprEmitter::EmitCall(const ir::PrimCallNode& call) {
   return status_.failed() ? numeric_.Placeholder(call.dtype) : intrinsics_.Emit(call, arguments);
 }
 
+bool ExprEmitter::CanPredicate(const ir::PrimExpr& value) {
+  const bool is_wanted = memory_.predicate() != nullptr || prefers_predicates_ || lane_depth_ > 0;
+  if (!is_wanted || !memory_.has_predicates()) return false;
+  constexpr int kMostLoads = 16, kMostCalls = 4, kMostNodes = 4096;
+  struct Check : ir::PrimVisitor {
+    ExprEmitter* emitter = nullptr;
+    int nodes = 0, loads = 0, calls = 0;
+    bool can = true;
+    void VisitPrim(const ir::PrimExpr& expr) override {
+      can &= ++nodes <= kMostNodes;
+      if (can) ir::PrimVisitor::VisitPrim(expr);
+    }
+    using ir::PrimVisitor::Visit;
+    void Visit(const ir::BufferLoadNode& load) override {
+      const Storage* storage = emitter->memory_.Find(load.buffer->data.get());
+      if (storage != nullptr && MemoryAccess::IsShared(*storage)) {
+        can &= load.dtype.is_scalar() && ++loads <= kMostLoads;
+      } else {
+        can &= storage != nullptr && std::ranges::all_of(load.indices, [](const ir::PrimExpr& index) {
+                 return ir::AsConstInt(index).has_value();
+               });
+      }
+      ir::PrimVisitor::Visit(load);
+    }
+    void Visit(const ir::BinaryNode& node) override {
+      if (Arithmetic::IsDivision(node.op) && !node.dtype.is_floating()) {
+        const arith::Interval bounds = emitter->DescribeDivisor(node).bounds;
+        can &= bounds.min > 0 || bounds.max < 0;
+      }
+      ir::PrimVisitor::Visit(node);
+    }
+    void Visit(const ir::PrimCallNode& call) override {
+      if (call.op == ir::Intrinsic::kIfThenElse) {
+        can &= call.args[0]->dtype.is_scalar();
+      } else {
+        can &= ++calls <= kMostCalls && ir::GetIntrinsicRow(call.op).traits == ir::IntrinsicRow::kPure;
+      }
+      ir::PrimVisitor::Visit(call);
+    }
+  } check;
+  check.emitter = this;
+  check.VisitPrim(value);
+  return check.can;
+}
+
+llvm::Value* ExprEmitter::EmitByPredicate(const ir::PrimCallNode& call, llvm::Value* condition) {
+  llvm::Value* outer = memory_.predicate();
+  const auto under = [&](llvm::Value* inner, const ir::PrimExpr& value) {
+    memory_.set_predicate(outer == nullptr ? inner : b_.CreateAnd(outer, inner));
+    return Emit(value);
+  };
+  llvm::Value* then_value = under(condition, call.args[1]);
+  llvm::Value* else_value = under(b_.CreateNot(condition), call.args[2]);
+  memory_.set_predicate(outer);
+  return status_.failed() ? numeric_.Placeholder(call.dtype) : b_.CreateSelect(condition, then_value, else_value);
+}
+
 llvm::Value* ExprEmitter::EmitIfThenElse(const ir::PrimCallNode& call) {
   if (!call.args[0]->dtype.is_scalar()) return EmitMaskedValue(call);
   llvm::Value* condition = Emit(call.args[0]);
   if (status_.failed()) return numeric_.Placeholder(call.dtype);
+  if (CanPredicate(call.args[1]) && CanPredicate(call.args[2])) return EmitByPredicate(call, condition);
   llvm::BasicBlock* then_block = function_.NewBlock("if.then");
   llvm::BasicBlock* else_block = function_.NewBlock("if.else");
   llvm::BasicBlock* done = function_.NewBlock("if.done");

@@ -48,6 +48,13 @@ class ExprEmitter {
   void SetRange(const ir::PrimVar& variable, const ir::Range& range) { analyzer_.Bind(variable, range); }
   arith::Analyzer& analyzer() { return analyzer_; }          // which knows the ranges
   llvm::Value* Find(const ir::PrimVarNode* variable) const;  // null: not bound
+  // On a GPU, whether conditional values are computed without branches, with loads by predicate, so that the loads of
+  // many are on their way at once; otherwise only those of lanes that are computed one by one are.
+  void set_prefers_predicates(bool value) { prefers_predicates_ = value; }
+  // Whether Emit may be asked for the value where the program does not compute it, while its condition is the predicate of
+  // loads: if predicates are preferred, the loads are few, and nothing fails or takes long. Of memory that a thread has for
+  // itself known places alone are read, which are registers.
+  bool CanPredicate(const ir::PrimExpr& value);
   // For a function inside of another one, which sees none of the other's values.
   VariableMap ExchangeVariables(VariableMap variables);
 
@@ -61,6 +68,7 @@ class ExprEmitter {
   llvm::Value* EmitShuffle(const ir::ShuffleNode& node);
   llvm::Value* EmitLoad(const ir::BufferLoadNode& load);
   llvm::Value* EmitCall(const ir::PrimCallNode& call);
+  llvm::Value* EmitByPredicate(const ir::PrimCallNode& call, llvm::Value* condition);
   llvm::Value* EmitIfThenElse(const ir::PrimCallNode& call);
   llvm::Value* EmitMaskedValue(const ir::PrimCallNode& call);
   llvm::Value* EmitExternal(const ir::PrimCallNode& call);
@@ -79,6 +87,8 @@ class ExprEmitter {
   arith::Analyzer analyzer_;
   VariableMap variables_;
   int no_overflow_depth_ = 0;  // nesting depth of EmitWithoutOverflow
+  int lane_depth_ = 0;         // of vectors whose lanes are computed one by one
+  bool prefers_predicates_ = false;
 };
 
 }  // namespace ingot::codegen

@@ -3,12 +3,15 @@
 
 #include <llvm/Analysis/Loads.h>
 #include <llvm/Analysis/ValueTracking.h>
+#include <llvm/IR/InlineAsm.h>
 
 #include <algorithm>
 #include <bit>
 #include <numeric>
 #include <utility>
 #include <vector>
+
+#include "runtime/check.h"
 
 namespace ingot::codegen {
 namespace {
@@ -24,6 +27,7 @@ MemoryAccess::MemoryAccess(FunctionBuilder& function, const std::string& kernel,
       b_(function.instructions()),
       numeric_(b_),
       has_mask_registers_(target.vector_bits >= 512),
+      has_predicates_(target.kind == Target::Kind::kCuda),
       scopes_(function.context(), kernel) {}
 
 const Storage* MemoryAccess::Find(const ir::PrimVarNode* data) const {
@@ -41,7 +45,9 @@ bool MemoryAccess::IsMasked(int lanes) const {
 }
 
 llvm::Value* MemoryAccess::ElementPointer(const Address& address, DataType dtype, llvm::Value* offset) {
-  return b_.CreateInBoundsGEP(numeric_.MemoryType(dtype.element_of()), address.storage.base, offset);
+  llvm::Type* type = numeric_.MemoryType(dtype.element_of());
+  if (predicate_ != nullptr && IsShared(address.storage)) return b_.CreateGEP(type, address.storage.base, offset);
+  return b_.CreateInBoundsGEP(type, address.storage.base, offset);
 }
 
 llvm::Value* MemoryAccess::LaneOffset(const Address& address, int lane) {
@@ -63,9 +69,37 @@ llvm::Value* MemoryAccess::LanePointers(const Address& address, DataType dtype) 
 
 llvm::Value* MemoryAccess::LoadAt(const Address& address, llvm::Value* offset, DataType dtype) {
   llvm::Value* pointer = ElementPointer(address, dtype, offset);
+  if (predicate_ != nullptr && IsShared(address.storage)) {
+    INGOT_CHECK(dtype.is_scalar(), "a vector is loaded by a condition");
+    return LoadIf(predicate_, numeric_.MemoryType(dtype), pointer);
+  }
   llvm::LoadInst* load = b_.CreateAlignedLoad(numeric_.MemoryType(dtype), pointer, ElementAlignment(dtype));
   scopes_.Annotate(load, address.storage.alias_scope);
   return load;
+}
+
+bool MemoryAccess::IsShared(const Storage& storage) {
+  const unsigned space = storage.base->getType()->getPointerAddressSpace();
+  return space == kCudaGlobalMemory || space == kCudaSharedMemory;
+}
+
+llvm::Value* MemoryAccess::LoadIf(llvm::Value* condition, llvm::Type* type, llvm::Value* place) {
+  const auto bits = static_cast<unsigned>(type->getPrimitiveSizeInBits().getFixedValue());
+  if (condition == nullptr) return b_.CreateAlignedLoad(type, place, llvm::Align(bits / 8));
+  const unsigned of_word = std::max(bits, 16U);  // there are no registers of bytes
+  const char* memory = place->getType()->getPointerAddressSpace() == kCudaSharedMemory ? "shared" : "global";
+  const std::string text = "mov.b" + std::to_string(of_word) + " $0, 0; @$2 ld." + memory + (bits == 8 ? ".u" : ".b") +
+                           std::to_string(bits) + " $0, [$1];";
+  llvm::Type* word = b_.getIntNTy(of_word);
+  llvm::InlineAsm* load =
+      llvm::InlineAsm::get(llvm::FunctionType::get(word, {place->getType(), b_.getInt1Ty()}, false), text,
+                           of_word == 16   ? "=&h,l,b"
+                           : of_word == 32 ? "=&r,l,b"
+                                           : "=&l,l,b",
+                           /*hasSideEffects=*/false);
+  llvm::CallInst* value = b_.CreateCall(load, {place, condition});
+  value->setOnlyReadsMemory();  // equal ones become one
+  return b_.CreateBitCast(b_.CreateTrunc(value, b_.getIntNTy(bits)), type);
 }
 
 void MemoryAccess::StoreAt(const Address& address, llvm::Value* offset, llvm::Value* value, DataType dtype) {

@@ -16,6 +16,8 @@
 
 namespace ingot::codegen {
 
+inline constexpr unsigned kCudaGlobalMemory = 1, kCudaSharedMemory = 3;  // NVPTX's address spaces
+
 // Where a buffer is, within the function that is being emitted.
 struct Storage {
   llvm::Value* base = nullptr;
@@ -55,6 +57,17 @@ class MemoryAccess {
   const LaneMask& mask() const { return mask_; }
   void set_mask(const LaneMask& mask) { mask_ = mask; }
 
+  // On a GPU, loads that a condition guards without a branch. A condition that is set is in force for all loads of what
+  // other threads see, until another one is; where it does not hold, they give 0 and touch no memory.
+  bool has_predicates() const { return has_predicates_; }
+  llvm::Value* predicate() const { return predicate_; }  // i1; null: all loads are made
+  void set_predicate(llvm::Value* predicate) { predicate_ = predicate; }
+  // Whether other threads see the memory: global or shared one of a GPU.
+  static bool IsShared(const Storage& storage);
+  // The scalar at this place if the condition holds (null: it does), else 0. A branch would let no other load start
+  // before this one ends.
+  llvm::Value* LoadIf(llvm::Value* condition, llvm::Type* type, llvm::Value* place);
+
   // The value of the dtype in registers (Numeric), with as many lanes as the address.
   llvm::Value* Load(const Address& address, DataType dtype);
   void Store(const Address& address, llvm::Value* value, DataType dtype);
@@ -80,10 +93,11 @@ class MemoryAccess {
   FunctionBuilder& function_;
   llvm::IRBuilderBase& b_;
   Numeric numeric_;
-  const bool has_mask_registers_;
+  const bool has_mask_registers_, has_predicates_;
   AliasScopes scopes_;
   StorageMap storage_;
   LaneMask mask_;
+  llvm::Value* predicate_ = nullptr;
 };
 
 }  // namespace ingot::codegen

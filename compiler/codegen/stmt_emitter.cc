@@ -172,7 +172,38 @@ void StmtEmitter::StoreValue(const ir::BufferStoreNode& store, llvm::Value* valu
   memory_.Store(*address, value, dtype);
 }
 
+// Of a thread's own memory, places that are known: they are registers.
+bool StmtEmitter::StoresRegisters(const ir::Stmt& stmt) {
+  if (const auto* seq = ir::As<ir::SeqNode>(stmt)) {
+    return std::ranges::all_of(seq->stmts, [&](const ir::Stmt& part) { return StoresRegisters(part); });
+  }
+  const auto* store = ir::As<ir::BufferStoreNode>(stmt);
+  if (store == nullptr || store->buffer->scope != "local" || !store->value->dtype.is_scalar()) return false;
+  for (size_t d = 0; d < store->indices.size(); ++d) {
+    const auto index = ir::AsConstInt(store->indices[d]), extent = ir::AsConstInt(store->buffer->shape[d]);
+    if (!index || !extent || *index < 0 || *index >= *extent) return false;
+  }
+  return exprs_.CanPredicate(store->value);
+}
+
+void StmtEmitter::EmitChosen(llvm::Value* condition, const ir::Stmt& stmt) {
+  if (const auto* seq = ir::As<ir::SeqNode>(stmt)) {
+    for (const ir::Stmt& part : seq->stmts) EmitChosen(condition, part);
+    return;
+  }
+  const auto& store = *ir::As<ir::BufferStoreNode>(stmt);
+  memory_.set_predicate(condition);
+  llvm::Value* value = exprs_.Emit(store.value);
+  memory_.set_predicate(nullptr);
+  llvm::Value* old = exprs_.Emit(ir::Make<ir::BufferLoadNode>(store.buffer, store.indices));
+  if (!status_.failed()) StoreValue(store, b_.CreateSelect(condition, value, old));
+}
+
 void StmtEmitter::EmitIf(const ir::IfStmtNode& node) {
+  if (node.condition->dtype.is_scalar() && !node.else_case && StoresRegisters(node.then_case)) {
+    llvm::Value* chosen_by = exprs_.Emit(node.condition);
+    return status_.failed() ? void() : EmitChosen(chosen_by, node.then_case);
+  }
   const LaneMask outer = memory_.mask();
   LaneMask inner = outer;
   llvm::Value* condition = nullptr;

@@ -46,6 +46,10 @@ class StmtEmitter {
   void EmitStore(const ir::BufferStoreNode& store);
   void StoreValue(const ir::BufferStoreNode& store, llvm::Value* value);
   void EmitIf(const ir::IfStmtNode& node);
+  // On a GPU, registers under a condition get what it chooses, their new values or the old ones, without a branch: so the
+  // loads of what many of them add up are on their way at once.
+  bool StoresRegisters(const ir::Stmt& stmt);
+  void EmitChosen(llvm::Value* condition, const ir::Stmt& stmt);
   void EmitFor(const ir::ForNode& loop);
   void EmitWhile(const ir::WhileNode& loop);
   void EmitAllocate(const ir::AllocateNode& allocate);

@@ -17,6 +17,7 @@ Result<ir::PrimFunc> PlaceBuffers(const ir::PrimFunc& function, const Target& ta
 Result<ir::PrimFunc> PartitionLoops(const ir::PrimFunc& function, const Target& target);
 Result<ir::PrimFunc> FlattenAccesses(const ir::PrimFunc& function, const Target& target);
 Result<ir::PrimFunc> VectorizeLoops(const ir::PrimFunc& function, const Target& target);
+Result<ir::PrimFunc> LoadFirst(const ir::PrimFunc& function, const Target& target);
 Result<ir::PrimFunc> UnrollLoops(const ir::PrimFunc& function, const Target& target);
 Result<ir::PrimFunc> ChunkTasks(const ir::PrimFunc& function, const Target& target);
 Result<ir::PrimFunc> UnfuseLoops(const ir::PrimFunc& function, const Target& target);

@@ -24,6 +24,7 @@ constexpr std::array kPipeline = {
     TensorPassRow{"partition_loops", "ranges in which a condition holds become loops without it", PartitionLoops},
     TensorPassRow{"flatten_accesses", "rows that a fused loop runs through become one", FlattenAccesses},
     TensorPassRow{"vectorize", "vectorized loops become vector expressions", VectorizeLoops},
+    TensorPassRow{"load_first", "on CUDA, unrolled copies load all of their elements before they store one", LoadFirst},
     TensorPassRow{"unroll", "unrolled loops become straight code", UnrollLoops},
     TensorPassRow{"simplify", "once more, over constant indices and partitioned ranges", SimplifyTensor},
     TensorPassRow{"chunk_tasks", "a task runs as many iterations as make it worth its start at the sizes of the call",

@@ -178,8 +178,8 @@ void CheckConvergent(const PtxImage& image, Faults& faults) {
                            groups.contains(std::string(line.substr(group, line.find_first_of(" ,", group) - group)));
     if (const size_t text = line.find(" asm "); text != std::string_view::npos) {
       // What a thread does by itself: a load under a condition, and a number that LLVM does not look into.
-      const bool is_own = line.find("@p ld.global") != std::string_view::npos ||
-                          line.find("\"mov.b32 $0, $1;\"") != std::string_view::npos;
+      const bool is_own =
+          line.find("@$2 ld.") != std::string_view::npos || line.find("\"mov.b32 $0, $1;\"") != std::string_view::npos;
       if (!is_own && !is_marked) faults.push_back("not convergent: " + std::string(line.substr(0, 200)));
       continue;
     }
