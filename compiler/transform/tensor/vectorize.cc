@@ -3,10 +3,11 @@
 //   - index arithmetic stays a Ramp as long as it is linear; a floordiv or floormod by a multiple of the ramp's range
 //     (the row of a fused loop) is a Broadcast or a Ramp again; anything else is a vector of arbitrary indices;
 //   - a load whose leading indices differ between lanes is one scalar load per lane, joined by a Shuffle (a
-//     transposition reads so), and such a store a serial loop;
+//     transposition reads so), and such a store a serial loop; on CUDA, so is a load at indices that are no Ramp, which
+//     lanes divide together (LaneDivisions);
 //   - if_then_else whose condition differs between lanes becomes a Select if both values are safe to evaluate (no
 //     load, no integer division); it stays one with a condition per lane (masked loads) if its loads are vectors;
-//     otherwise the lanes are computed one by one and joined by a Shuffle;
+//     otherwise, and on CUDA, the lanes are computed one by one and joined by a Shuffle;
 //   - an If whose condition differs between lanes stays one if it holds only stores of vectors (masked); on CUDA there
 //     are vectors where all lanes fulfil it, else a serial loop;
 //   - a reduction of all lanes into one element joins the lanes first, or is a serial loop where all lanes are equal;
@@ -107,6 +108,75 @@ PrimExpr Widen(const PrimExpr& expr, int lanes) {
   return expr->dtype.lanes == lanes ? expr : PrimExpr(Make<BroadcastNode>(expr, lanes));
 }
 
+using SymbolSet = std::unordered_set<const PrimVarNode*>;
+
+// The places of the lanes of a vector that are computed one by one: quotients and remainders of what lanes count up are
+// those of the first lane, plus one, or from 0 again, where the lane is past the next multiple. So a division by a symbol
+// is made once for all lanes, not in each; one by a constant is a multiplication, which takes less. The divisor is taken to
+// be no less than what lanes add; the conditions are collected.
+class LaneDivisions : public PrimMutator {
+ public:
+  // `symbols`: what divisors may depend on.
+  LaneDivisions(const PrimVar& var, int lanes, int lane, const SymbolSet& symbols, std::vector<PrimExpr>& assumed)
+      : var_(var), lanes_(lanes), lane_(lane), symbols_(symbols), assumed_(assumed) {}
+
+ protected:
+  using PrimMutator::Mutate;
+  PrimExpr Mutate(const Ref<BinaryNode>& node) override {
+    if (node->op != BinaryOp::kFloorDiv && node->op != BinaryOp::kFloorMod) return PrimMutator::Mutate(node);
+    if (node->op == BinaryOp::kFloorDiv) {
+      const std::optional<Shifted> quotient = Shift(node);
+      return quotient ? quotient->first + quotient->more : PrimMutator::Mutate(node);
+    }
+    const std::optional<Shifted> a = Shift(node->a);
+    if (!a || a->most == 0 || !IsLongEnough(node->b, a->most)) return PrimMutator::Mutate(node);
+    const PrimExpr place = FloorMod(a->first, node->b) + a->more;
+    return Select(place >= node->b, place - node->b, place);
+  }
+
+ private:
+  // A value as that of the first lane and what this one has more, which is 0 at least.
+  struct Shifted {
+    PrimExpr first, more;
+    int64_t most = 0;  // that a lane has more
+  };
+
+  std::optional<Shifted> Shift(const PrimExpr& expr) {
+    const PrimExpr nothing = IntImm(expr->dtype, 0);
+    if (!MentionsAny(expr, {var_.get()})) return Shifted{expr, nothing, 0};
+    if (expr.get() == var_.get()) return Shifted{nothing, IntImm(expr->dtype, lane_), lanes_ - 1};
+    const auto* node = As<BinaryNode>(expr);
+    if (node == nullptr || !expr->dtype.is_int()) return std::nullopt;
+    const std::optional<Shifted> a = Shift(node->a);
+    if (!a) return std::nullopt;
+    if (node->op == BinaryOp::kAdd) {
+      const std::optional<Shifted> b = Shift(node->b);
+      if (!b) return std::nullopt;
+      return Shifted{a->first + b->first, a->more + b->more, a->most + b->most};
+    }
+    if (MentionsAny(node->b, {var_.get()})) return std::nullopt;
+    if (node->op == BinaryOp::kSub) return Shifted{a->first - node->b, a->more, a->most};
+    if (node->op != BinaryOp::kFloorDiv || !IsLongEnough(node->b, a->most)) return std::nullopt;
+    const PrimExpr is_next = FloorMod(a->first, node->b) + a->more >= node->b;
+    return Shifted{FloorDiv(a->first, node->b), Cast(expr->dtype, is_next), 1};
+  }
+  // Whether lanes reach the next multiple at the most.
+  bool IsLongEnough(const PrimExpr& divisor, int64_t most) {
+    if (AsConstInt(divisor)) return false;
+    const auto is_symbol = [&](const PrimVar& var) { return symbols_.contains(var.get()); };
+    if (ReadsMemory(divisor) || !std::ranges::all_of(FreePrimVars(divisor), is_symbol)) return false;
+    const PrimExpr condition = divisor >= IntImm(divisor->dtype, std::max<int64_t>(most, 1));
+    const auto is_same = [&](const PrimExpr& known) { return StructuralEqual(known, condition); };
+    if (std::ranges::none_of(assumed_, is_same)) assumed_.push_back(condition);
+    return true;
+  }
+
+  const PrimVar& var_;
+  int lanes_, lane_;
+  const SymbolSet& symbols_;
+  std::vector<PrimExpr>& assumed_;
+};
+
 // Rewrites the body of one vectorized loop, in which everything is scalar. What does not depend on the variable stays
 // scalar.
 class Vectorizer : public StmtMutator {
@@ -115,6 +185,10 @@ class Vectorizer : public StmtMutator {
       : var_(std::move(var)), lanes_(lanes), analyzer_(analyzer) {}
 
   bool has_masks = true;  // a device without masked accesses has two versions: of all lanes, and of one after the other
+
+  // What the vectors take for granted of these symbols.
+  const SymbolSet* symbols = nullptr;
+  const std::vector<PrimExpr>& assumed() const { return assumed_; }
 
   // Values that are given from outside: of loads (with lanes), and of variables.
   std::unordered_map<const PrimExprNode*, PrimExpr> given;
@@ -154,6 +228,7 @@ class Vectorizer : public StmtMutator {
     const auto it = given.find(load.get());
     if (it != given.end()) return it->second;
     const std::optional<std::vector<PrimExpr>> indices = Indices(load->indices);
+    if (indices && !has_masks && !IsAffine(*indices)) return LaneByLane(load);
     return indices ? PrimExpr(Make<BufferLoadNode>(load->buffer, *indices)) : LaneByLane(load);
   }
   // The variable of a vector has lanes, too.
@@ -241,6 +316,11 @@ class Vectorizer : public StmtMutator {
     return result;
   }
 
+  static bool IsAffine(const std::vector<PrimExpr>& indices) {
+    return indices.empty() || indices.back()->dtype.is_scalar() || As<RampNode>(indices.back()) != nullptr ||
+           As<BroadcastNode>(indices.back()) != nullptr;
+  }
+
   std::optional<PrimExpr> RampArithmetic(BinaryOp op, const PrimExpr& a, const PrimExpr& b) {
     const auto* ra = As<RampNode>(a);
     const auto* rb = As<RampNode>(b);
@@ -290,7 +370,7 @@ class Vectorizer : public StmtMutator {
       return Make<PrimCallNode>(call->dtype.with_lanes(lanes_), Intrinsic::kIfThenElse,
                                 std::vector<PrimExpr>{std::move(mask), Widen(value, lanes_), Widen(other, lanes_)});
     };
-    if (!CanMask(yes)) return LaneByLane(call);
+    if (!has_masks || !CanMask(yes)) return LaneByLane(call);
     if (SafeToEvaluate(no)) return masked(condition, yes, no);
     if (!CanMask(no)) return LaneByLane(call);
     return masked(condition, yes, masked(Not(condition), no, MakeConst(call->dtype, 0)));
@@ -300,8 +380,8 @@ class Vectorizer : public StmtMutator {
       return std::all_of(seq->stmts.begin(), seq->stmts.end(), [&](const Stmt& s) { return StoresLanes(s); });
     }
     const auto* store = As<BufferStoreNode>(stmt);
-    return store != nullptr && store->indices.back()->dtype.lanes == lanes_ && CanMask(store->value) &&
-           CanMask(store->indices.back());
+    if (store == nullptr || store->indices.back()->dtype.lanes != lanes_) return false;
+    return !has_masks || (CanMask(store->value) && CanMask(store->indices.back()));
   }
   // `out = out op lanes` with one out for all lanes, which the lanes do not read: joins the lanes first.
   std::optional<PrimExpr> JoinLanes(const BufferStoreNode& store) {
@@ -333,7 +413,7 @@ class Vectorizer : public StmtMutator {
   }
 
   // Returns the scalar expression of each lane, joined.
-  PrimExpr LaneByLane(const PrimExpr& scalar) const {
+  PrimExpr LaneByLane(const PrimExpr& scalar) {
     std::vector<PrimExpr> values;
     std::vector<int64_t> positions;
     for (int lane = 0; lane < lanes_; ++lane) {
@@ -341,7 +421,9 @@ class Vectorizer : public StmtMutator {
       for (const auto& [var, vector] : vectors_) {
         map.insert_or_assign(var, Make<ShuffleNode>(std::vector<PrimExpr>{vector}, std::vector<int64_t>{lane}));
       }
-      values.push_back(CopyFresh(Substitute(scalar, map)));
+      const PrimExpr value =
+          has_masks ? scalar : LaneDivisions(var_, lanes_, lane, *symbols, assumed_).MutatePrim(scalar);
+      values.push_back(CopyFresh(Substitute(value, map)));
       positions.push_back(lane);
     }
     return Make<ShuffleNode>(std::move(values), std::move(positions));
@@ -364,6 +446,7 @@ class Vectorizer : public StmtMutator {
   int lanes_;
   arith::Analyzer& analyzer_;
   PrimVarMap vectors_;  // the vectors that variables of lets around are
+  std::vector<PrimExpr> assumed_;
 };
 
 // Transposes a square of n rows of n lanes each, by shuffles of two vectors at a time: first squares within blocks of
@@ -505,7 +588,18 @@ std::optional<Stmt> TransposeSquare(const For& outer, const For& inner, arith::A
 class VectorizeLoopsMutator : public RangeMutator {
  public:
   Status status;
-  explicit VectorizeLoopsMutator(const Target& target) : has_masks_(target.kind != Target::Kind::kCuda) {}
+  VectorizeLoopsMutator(const PrimFunc& function, const Target& target)
+      : has_masks_(target.kind != Target::Kind::kCuda) {
+    for (const PrimFuncParam& param : function->params) {
+      if (!param.buffer) {
+        symbols_.insert(param.var.get());
+        continue;
+      }
+      for (const PrimExpr& dim : param.buffer->shape) {
+        for (const PrimVar& var : FreePrimVars(dim)) symbols_.insert(var.get());
+      }
+    }
+  }
 
  protected:
   using RangeMutator::Mutate;
@@ -531,11 +625,19 @@ class VectorizeLoopsMutator : public RangeMutator {
     }
     Vectorizer vectorizer(loop->var, static_cast<int>(*extent), analyzer_);
     vectorizer.has_masks = has_masks_;
-    return vectorizer.MutateStmt(loop->body);
+    vectorizer.symbols = &symbols_;
+    Stmt vectors = vectorizer.MutateStmt(loop->body);
+    if (vectorizer.assumed().empty()) return vectors;
+    PrimExpr is_so = BoolImm(true);
+    for (const PrimExpr& condition : vectorizer.assumed()) is_so = And(is_so, condition);
+    ForNode serial = *loop;
+    serial.for_kind = ForKind::kSerial;
+    return Make<IfStmtNode>(std::move(is_so), std::move(vectors), CopyFresh(Stmt(Make<ForNode>(std::move(serial)))));
   }
 
  private:
   const bool has_masks_;
+  SymbolSet symbols_;
   static constexpr int64_t kMaxLanes = 256;  // four registers of 512 bits full of bytes
 
   class VectorFinder : public StmtVisitor {
@@ -563,7 +665,7 @@ class VectorizeLoopsMutator : public RangeMutator {
 }  // namespace
 
 Result<PrimFunc> VectorizeLoops(const PrimFunc& function, const Target& target) {
-  VectorizeLoopsMutator mutator(target);
+  VectorizeLoopsMutator mutator(function, target);
   Stmt body = mutator.MutateStmt(function->body);
   INGOT_RETURN_IF_ERROR(mutator.status);
   return WithBody(function, std::move(body));
