@@ -232,6 +232,20 @@ void BindTile(Schedule& s, std::vector<LoopRV> loops, int64_t lanes) {
   if (lanes > 1) s.Vectorize(vector);
 }
 
+// The same for the stage, in squares of so many lanes that are transposed in registers: what is read along y, and what is
+// written along x, are whole words.
+void BindSquares(Schedule& s, LoopRV y, LoopRV x, int64_t lanes) {
+  if (lanes == 1) return BindTile(s, {y, x}, 1);
+  const LoopRVs of_y = s.Split(y, {kRest, lanes}), of_x = s.Split(x, {kRest, lanes});
+  s.Reorder({of_y[0], of_x[0], of_y[1], of_x[1]});
+  const LoopRVs rounds = s.Split(s.Fuse({of_y[0], of_x[0]}), {kRest, kThreadsOfMove});
+  s.Reorder({rounds[1], rounds[0]});
+  s.Unroll(rounds[0]);
+  s.Bind(rounds[1], "threadIdx.x");
+  s.Vectorize(of_x[1]);
+  s.Vectorize(of_y[1]);
+}
+
 // The copy of an input's part of a tile in shared memory.
 void CopyInput(Schedule& s, BlockRV block, const Buffer& input, const MoveTiles& tiles,
                const std::vector<std::vector<int64_t>>& groups, LoopRV tile, std::vector<BlockName>& handled) {
@@ -334,7 +348,7 @@ std::vector<BlockName> ApplyCudaTranspose(Schedule& s, const BlockSite& site, co
   for (size_t i = 0; i < tiles.inputs.size(); ++i) {
     CopyInput(s, block, tiles.inputs[i], tiles, groups[i], tile, handled);
   }
-  BindTile(s, {y[1], x[1]}, tiles.lanes);
+  BindSquares(s, y[1], x[1], tiles.lanes);
   s.Bind(tile, "blockIdx.x");
   return handled;
 }
