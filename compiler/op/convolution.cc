@@ -489,6 +489,22 @@ double PoolCost(const ir::Call& call, const Target&) {
   return PlainChannelwiseCost(WindowExtentsOf(call, taps, /*is_one_tap=*/false));
 }
 
+// On a GPU, small windows of several axes: one launch, instead of one for each axis and a tensor between them.
+template <size_t rank>
+bool ComparesAtOnce(const ir::Call& call, const Target& target) {
+  constexpr int64_t kMostTaps = 64;
+  int64_t taps = 1;
+  for (const int64_t extent : call->attrs.GetInts("pool_size")) {
+    if (__builtin_mul_overflow(taps, extent, &taps)) return false;
+  }
+  return target.kind == Target::Kind::kCuda && taps <= kMostTaps && IsPlainPool<rank>(call, target);
+}
+double CostAtOnce(const ir::Call& call, const Target& target) { return PoolCost<Pool::kMax>(call, target) / 2; }
+te::Tensor DefineMaxPoolAtOnce(const TeArgs& args) {
+  return topi::MaxPoolAtOnce(args.input(0), args.call()->attrs.GetInts("pool_size"), WindowOf(args.call()),
+                             args.out_dims());
+}
+
 ir::AttrValue Each(size_t count, int64_t value) { return ir::AttrValue::Ints(std::vector<int64_t>(count, value)); }
 
 template <size_t rank>
@@ -576,7 +592,14 @@ OpRow PoolRow(const char* name, const char* summary) {
   row.attrs.push_back({"out_layout", AttrType::kString});
   row.cases.dtypes = FloatDataTypes();
   if (pool == Pool::kMax) row.cases.dtypes.push_back(DataType::Int(32));
-  if (rank >= 2 && pool == Pool::kMax) row.implementations.push_back(BlockedMaxPool(rank));
+  if (rank >= 2 && pool == Pool::kMax) {
+    row.implementations.push_back(BlockedMaxPool(rank));
+    row.implementations.push_back({"cuda_at_once",
+                                   ComparesAtOnce<rank>,
+                                   CostAtOnce,
+                                   {kDataLayouts[rank], kDataLayouts[rank]},
+                                   Build<DefineMaxPoolAtOnce>});
+  }
   if (rank >= 2 && pool == Pool::kAverage) row.implementations.push_back(BlockedAvgPool(rank));
   return row;
 }

@@ -468,6 +468,12 @@ te::Tensor MaxPool(const te::Tensor& data, const std::vector<int64_t>& pool_size
   return Pool(Reducer::kMax, rows, rest_size, rest, std::move(shape), same, "pool_max");
 }
 
+te::Tensor MaxPoolAtOnce(const te::Tensor& data, const std::vector<int64_t>& pool_size, const Window& window,
+                         Shape shape) {
+  const auto same = [](PrimExpr e) { return e; };
+  return Pool(Reducer::kMax, data, pool_size, window, std::move(shape), same, "pool_max");
+}
+
 te::Tensor AvgPool(const te::Tensor& data, const std::vector<int64_t>& pool_size, const Window& window, Shape shape,
                    bool count_include_pad) {
   const DataType wide = WideType(data.dtype());

@@ -36,6 +36,9 @@ te::Tensor Fold(const te::Tensor& data, const Shape& taps, const Shape& counts, 
 inline constexpr int64_t kMaxPoolTapsAtOnce = 8;
 // The result's shape counts the windows, some of which may hang over the padding (ceil mode).
 te::Tensor MaxPool(const te::Tensor& data, const std::vector<int64_t>& pool_size, const Window& window, Shape shape);
+// The same in one stage, which compares all taps: for devices whose caches hold what windows share.
+te::Tensor MaxPoolAtOnce(const te::Tensor& data, const std::vector<int64_t>& pool_size, const Window& window,
+                         Shape shape);
 te::Tensor AvgPool(const te::Tensor& data, const std::vector<int64_t>& pool_size, const Window& window, Shape shape,
                    bool count_include_pad);
 // (sum of |x|^p)^(1 / p)

@@ -2,6 +2,7 @@
 #include "compiler/schedule/rules/analysis.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace ingot::schedule {
 
@@ -146,6 +147,29 @@ std::vector<int> ItersOfType(const BlockSite& site, IterType type) {
 }  // namespace
 std::vector<int> SpatialIters(const BlockSite& site) { return ItersOfType(site, IterType::kSpatial); }
 std::vector<int> ReduceIters(const BlockSite& site) { return ItersOfType(site, IterType::kReduce); }
+
+std::vector<WindowAxis> WindowAxes(const BlockSite& site) {
+  const std::vector<IterVar>& iters = site.block().iter_vars;
+  const auto var_of = [&](int iter) { return iters[static_cast<size_t>(iter)]->var; };
+  const auto is_long = [&](int iter) { return ConstantExtent(*iters[static_cast<size_t>(iter)]) != 1; };
+  std::vector<WindowAxis> axes;
+  for (const LoadUse& use : LoadsOf(site)) {
+    for (const PrimExpr& index : use.load->indices) {
+      for (const int iter : SpatialIters(site)) {
+        for (const int reduced : ReduceIters(site)) {
+          if (!is_long(iter) || !is_long(reduced)) continue;
+          const auto taps = ConstantExtent(*iters[static_cast<size_t>(reduced)]);
+          const std::optional<arith::LinearForm> form = arith::DetectLinear(index, {var_of(iter), var_of(reduced)});
+          if (!form || !taps) continue;
+          const auto stride = AsConstInt(form->coefficients[0]), dilation = AsConstInt(form->coefficients[1]);
+          if (!stride || !dilation || *stride == 0 || *dilation == 0) continue;
+          if (std::abs(*stride) <= (*taps - 1) * std::abs(*dilation)) axes.push_back({iter, reduced});
+        }
+      }
+    }
+  }
+  return axes;
+}
 
 std::optional<int64_t> ConstantExtent(const IterVarNode& iter) {
   const auto extent = AsConstInt(iter.domain.extent);

@@ -48,6 +48,13 @@ std::vector<int> SpatialIters(const BlockSite& site);
 std::vector<int> ReduceIters(const BlockSite& site);
 std::optional<int64_t> ConstantExtent(const ir::IterVarNode& iter);
 
+// The spatial variables with which a reduction's windows move by less than their length: an index of some load depends on
+// one of them and on what is reduced.
+struct WindowAxis {
+  int iter, reduced;
+};
+std::vector<WindowAxis> WindowAxes(const BlockSite& site);
+
 // The number of leading dimensions that the results of all stages share.
 int SharedDimensions(const std::vector<BlockSite>& sites);
 

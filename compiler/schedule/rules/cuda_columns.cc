@@ -62,6 +62,9 @@ int64_t CountOfIters(const BlockSite& site, const std::vector<int>& iters, int64
   return length;
 }
 
+// Windows of so few taps share what they read, which threads of their own have in registers.
+constexpr int64_t kMostWindowTaps = 256;
+
 Match<CudaColumns> FindCudaColumns(const BlockSite& site) {
   Contiguity contiguity(site);
   CudaColumns columns;
@@ -82,6 +85,7 @@ Match<CudaColumns> FindCudaColumns(const BlockSite& site) {
   columns.reduced = ReduceIters(site);
   const int64_t rows = CountOfIters(site, columns.reduced, kUnknownColumnRows);
   if (rows < kLeastColumnRows) return Declined{"it reduces a few rows"};
+  if (rows <= kMostWindowTaps && !WindowAxes(site).empty()) return Declined{"its columns are short windows"};
   const std::vector<int>& run = columns.kept.back();
   const int column = contiguity.Innermost(run), row = contiguity.Innermost(contiguity.Runs(columns.reduced).back());
   if (contiguity.Gathers(column) || contiguity.Gathers(row)) return Declined{"it reads at places from a table"};

@@ -2,7 +2,8 @@
 // of the last consumer, which reduces in order into a register and writes the consumers' value. What is read through
 // padding or another stage that only moves elements is read where it lies; the window's taps are unrolled where they are
 // few, so that their weights and conditions are read and computed at once. Threads lie along the result's last axis:
-// neighbours read neighbours, and caches hold what windows share.
+// neighbours read neighbours, and caches hold what windows share. A thread has several elements along another axis with
+// which windows move, so that it reads once what they share.
 #include <algorithm>
 
 #include "compiler/schedule/rules/analysis.h"
@@ -15,7 +16,38 @@ namespace ingot::schedule {
 namespace {
 
 constexpr int64_t kThreadsOfWindows = 8 * kCudaWarpThreads;
-constexpr int64_t kMostTapsAtOnce = 32;
+constexpr int64_t kMostTapsAtOnce = 64;
+// Elements of a thread, of long windows too, and the threads that are worth more than that.
+constexpr int64_t kRowsOfThread = 4, kRowsOfLongWindows = 8, kLongWindow = 16, kThreadsThatFill = 32 << 10;
+
+// The dimension along which a thread has several elements, and how many.
+struct ThreadRows {
+  size_t dimension = 0;
+  int64_t count = 1;
+};
+ThreadRows ChooseRows(const BlockSite& site) {
+  const auto& iters = site.block().iter_vars;
+  const auto extent_of = [&](int iter) { return ConstantExtent(*iters[static_cast<size_t>(iter)]); };
+  ThreadRows rows;
+  int64_t taps = 1, results = 1;
+  for (const int iter : ReduceIters(site)) {
+    const std::optional<int64_t> extent = extent_of(iter);
+    if (!extent || __builtin_mul_overflow(taps, *extent, &taps) || taps > kMostTapsAtOnce) return {};
+  }
+  for (const int iter : SpatialIters(site)) {
+    if (__builtin_mul_overflow(results, extent_of(iter).value_or(kThreadsThatFill), &results)) return {};
+  }
+  const size_t rank = StoreOf(site).indices.size();
+  for (const WindowAxis& axis : WindowAxes(site)) {
+    for (size_t d = 0; d + 1 < rank; ++d) {
+      if (IterOfDimension(site, d) != axis.iter) continue;
+      rows = {d, taps >= kLongWindow ? kRowsOfLongWindows : kRowsOfThread};
+      while (rows.count > 1 && rows.count > extent_of(axis.iter).value_or(rows.count)) rows.count /= 2;
+    }
+  }
+  while (rows.count > 1 && results / rows.count < kThreadsThatFill) rows.count /= 2;
+  return rows;
+}
 
 }  // namespace
 
@@ -33,8 +65,20 @@ std::vector<BlockName> ApplyCudaWindows(Schedule& s, const BlockSite& site, cons
   const BlockRV reduction = s.GetBlock(site.block().name);
   InlineMoves(s, reduction);
   const BlockRV out = WriteBack(s, reduction, handled);
-  const LoopRVs loops = s.GetLoops(out);
-  const LoopRV fused = loops.size() > 1 ? s.Fuse(loops) : loops.front();
+  const ThreadRows rows = ChooseRows(site);
+  const LoopRVs of_out = s.GetLoops(out);
+  if (!s.status().ok()) return handled;
+  std::vector<LoopRV> around(of_out.begin(), of_out.end());
+  LoopRV of_thread;
+  if (rows.count > 1 && rows.dimension < around.size()) {
+    const LoopRVs parts = s.Split(around[rows.dimension], {kRest, rows.count});
+    around[rows.dimension] = parts[0];
+    of_thread = parts[1];
+    std::vector<LoopRV> order = around;
+    order.push_back(of_thread);
+    s.Reorder(order);
+  }
+  const LoopRV fused = around.size() > 1 ? s.Fuse(around) : around.front();
   if (!s.status().ok()) return handled;
   const auto extent = ir::AsConstInt(s.Loop(fused).loop->extent);
   const int64_t threads = extent ? std::clamp<int64_t>(*extent, 1, kThreadsOfWindows) : kThreadsOfWindows;
@@ -51,14 +95,19 @@ std::vector<BlockName> ApplyCudaWindows(Schedule& s, const BlockSite& site, cons
     taps = count && taps <= kMostTapsAtOnce && *count <= kMostTapsAtOnce ? taps * *count : kMostTapsAtOnce + 1;
   }
   if (!reducing.empty()) {
-    std::vector<LoopRV> order = spatial;
-    order.insert(order.end(), reducing.begin(), reducing.end());
+    std::vector<LoopRV> order = reducing;
+    order.insert(order.end(), spatial.begin(), spatial.end());
     if (order.size() > 1) s.Reorder(order);
-    s.DecomposeReduction(reduction, reducing.front());
+    const BlockRV start = s.DecomposeReduction(reduction, reducing.front());
     if (taps <= kMostTapsAtOnce) {
       for (const LoopRV loop : reducing) s.Unroll(loop);
     }
+    if (!s.IsVoid(of_thread)) {
+      for (const LoopRV loop : spatial) s.Unroll(loop);
+      for (const InnerLoop& inner : InnerLoops(s, start, parts[1])) s.Unroll(inner.loop);
+    }
   }
+  if (!s.IsVoid(of_thread)) s.Unroll(of_thread);
   s.Bind(parts[0], "blockIdx.x");
   s.Bind(parts[1], "threadIdx.x");
   return handled;
