@@ -110,8 +110,8 @@ class Decomposer {
       const auto done = AsConstInt(product), wanted = AsConstInt(factor);
       const bool cuts = done && wanted && *done > 0 && *wanted > 0 && *wanted % *done == 0;
       const bool divides = cuts && analyzer_.ProveDivisible(digit.extent, *wanted / *done);
-      const bool is_last = cuts && i + 1 == digits.size() && AsConstInt(digit.extent);  // the rest may be padded
-      if (!divides && !is_last) {
+      const bool may_pad = cuts && i + 1 == digits.size() && IsHighest(digit);
+      if (!divides && !may_pad) {
         return No(Text(factor) + " does not divide dimension " + std::to_string(digit.dimension) + " (" +
                   Text(digit.extent) + "); a dimension of unknown length, or within others, is not padded");
       }
@@ -121,6 +121,13 @@ class Decomposer {
       halves.high.push_back({digit.dimension, analyzer_.Simplify(digit.lower * part), rest});
     }
     return halves;
+  }
+
+  // Of a dimension of constant extent, the digit that has no other above it: a remainder has.
+  bool IsHighest(const Digit& digit) const {
+    const auto lower = AsConstInt(digit.lower), extent = AsConstInt(digit.extent);
+    const auto whole = AsConstInt(shape_[digit.dimension]);
+    return lower && extent && whole && *extent > 0 && *lower >= (*whole - 1) / *extent + 1;
   }
 
   static std::string Text(const PrimExpr& expr) {

@@ -364,6 +364,15 @@ std::vector<Illegal> BlockCases() {
        },
        "block \"matmul\"",
        "16 does not divide dimension 1 (200); a dimension of unknown length, or within others, is not padded"},
+      {"transform_layout: blocks of a remainder", dense, Nothing,
+       [](Schedule& s) {
+         s.TransformLayout(s.GetBlock("matmul"), 0, MakeIndexMap(2, [](const std::vector<PrimExpr>& i) {
+           return std::vector<PrimExpr>{i[0], FloorDiv(FloorMod(i[1], Int64(199)), Int64(100)),
+                                        FloorMod(i[1], Int64(100))};  // 99 and 199 lie at one place
+         }));
+       },
+       "block \"matmul\"",
+       "100 does not divide dimension 1 (199); a dimension of unknown length, or within others, is not padded"},
       {"transform_layout: a block of symbolic rows", Dense(testing::N(), Int64(8), Int64(20), true), Nothing,
        [](Schedule& s) { s.TransformLayout(s.GetBlock("matmul"), 0, Blocked(0, 4)); }, "block \"matmul\"",
        "4 does not divide dimension 0 (n)"},
