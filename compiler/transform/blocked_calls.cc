@@ -177,6 +177,7 @@ BlockedCalls::BlockedCalls(const ir::Function& function, const WeightBindings& w
   const ir::AttrValue* attr = function->attrs.Find(kLikelyImageAttr);
   const auto* given = attr == nullptr ? nullptr : attr->get<int64_t>();
   const int64_t likely_image = given != nullptr && *given > 0 ? *given : kLikelyImage;
+  if (given != nullptr) likely_name_ = "@" + std::to_string(likely_image);
   for (const ir::Var& param : function->params) {
     const Dims* dims = TypedDimsOf(param);
     if (dims == nullptr || (dims->size() != kImageRank && dims->size() != kVolumeRank)) continue;
@@ -290,7 +291,7 @@ void BlockedCalls::ChooseWinograd(const ir::Call& call, std::vector<WindowChoice
   const bool is_cheaper = IsCheaperByWinograd(call, choices);
   if (std::ranges::none_of(choices, [](const WindowChoice& choice) { return choice.winograd_cost.has_value(); }))
     return;
-  const int64_t chosen = context_.Choose("winograd:" + SizesOf(call), is_cheaper ? 1 : 0, {0, 1});
+  const int64_t chosen = context_.Choose("winograd:" + SizesOf(call) + likely_name_, is_cheaper ? 1 : 0, {0, 1});
   for (WindowChoice& choice : choices) {
     if (chosen == 0 || !choice.winograd_cost) continue;
     if (is_cheaper && *choice.winograd_cost >= choice.cost) continue;  // the usual choice

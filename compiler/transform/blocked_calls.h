@@ -76,7 +76,8 @@ class BlockedCalls {
   PassContext& context_;
   const PassOptions& options_;
   Target target_;
-  ir::PrimVarMap likely_;  // of symbols in the function's parameters
+  ir::PrimVarMap likely_;    // of symbols in the function's parameters
+  std::string likely_name_;  // by which choices are told apart where a network has a copy for each size: "@80"
 };
 
 // Whether the dims are those of one value, or of one value per channel of an image or a volume: [1 or N, C, 1, 1] or

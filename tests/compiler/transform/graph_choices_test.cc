@@ -104,6 +104,32 @@ TEST_CASE("choices of the file: their names, candidates and usual values") {
   CHECK(Make({{"layout", 7}, {"no such choice", 0}}).text == usual.text);
 }
 
+// A copy for small pictures and one for large ones: what is best of one is not of the other.
+TEST_CASE("choices of the file: copies for sizes choose apart") {
+  const Result<ir::IRModule> parsed = script::ParseModule(R"(@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("n", 3, "h", "w"), dtype="float32")):
+        with R.dataflow():
+            w = R.broadcast_to(R.const(0.5, "float32"), R.shape([32, 3, 16, 16]))
+            a = R.nn.conv2d(x, w, strides=[16, 16])
+            v = R.broadcast_to(R.const(0.5, "float32"), R.shape([32, 32, 3, 3]))
+            gv = R.nn.conv2d(a, v, padding=[1, 1, 1, 1])
+            R.output(gv)
+        return gv
+)",
+                                                          "case.py");
+  REQUIRE_MESSAGE(parsed.ok(), parsed.status().message());
+  PassContext context;
+  context.options.target = *ParseTarget("cpu:x86-64-v3");
+  const std::vector<std::string> names{"normalize", "fold_constants", "split_by_size", "convert_layout"};
+  REQUIRE(RunPasses(*parsed, *FindPasses(names), context).ok());
+  std::map<std::string, int64_t> usual;
+  for (const GraphChoice& choice : context.choices) usual.emplace(choice.choice.name, choice.choice.usual);
+  const std::string dense = "winograd:nx32xh // 16xw // 16:32x32x3x3:1x1x1x1";
+  CHECK(usual == std::map<std::string, int64_t>{{"layout", 1}, {dense + "@80", 0}, {dense + "@224", 1}});
+}
+
 TEST_CASE("choices of the file: each candidate is what it says") {
   const Made plain = Make({{"layout", 0}});
   CHECK_FALSE(Contains(plain.text, "16c"));
