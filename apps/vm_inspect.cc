@@ -137,7 +137,8 @@ void PrintMemory(const Json& memory) {
     std::cout << "    peak: " << memory["unknown"].get<std::string>() << " (--dim NAME=N says it)\n";
     return;
   }
-  std::cout << "    peak: " << memory["peak"] << " bytes";
+  const bool is_all = !memory["depends_on_data"].get<bool>() && !memory["calls"].get<bool>();
+  std::cout << "    peak: " << (is_all ? "" : "at least ") << memory["peak"] << " bytes";
   std::string at;
   if (memory.contains("at")) {
     for (const auto& [symbol, value] : memory["at"].items())

@@ -225,8 +225,10 @@ class Doctor {
       for (size_t i = 0; i < symbols->size(); ++i) {
         at += (i == 0 ? " at " : ", ") + function.signature.symbols[i].name + "=" + std::to_string((*symbols)[i]);
       }
-      Say(what, Megabytes(*total) + at + (needs.depends_on_data ? ", and what depends on data" : ""), has,
-          fits(*total + held));
+      Say(what,
+          Megabytes(*total) + at + (needs.depends_on_data ? ", and what depends on data" : "") +
+              (needs.calls ? ", and what the functions take that it calls" : ""),
+          has, fits(*total + held));
     }
   }
 
