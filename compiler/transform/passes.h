@@ -22,6 +22,7 @@ Result<ir::IRModule> RewritePatterns(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> EliminateDeadCode(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> KeepStates(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> SplitBySize(ir::IRModule module, PassContext& context);
+Result<ir::IRModule> JoinSizes(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> ConvertLayout(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> TabulateBytes(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> PackWeights(ir::IRModule module, PassContext& context);

@@ -52,6 +52,7 @@ const std::vector<Pass>& DefaultPasses() {
       {"fuse_tir", "merge each group into one tensor function", 1, FuseTir},
       {"read_caches_in_place", "read caches themselves, not copies of what is filled", 0, ReadCachesInPlace},
       {"append_by_kernels", "where kernels run on a GPU, one of them appends to a cache", 0, AppendByKernels},
+      {"join_sizes", "copies for small and large pictures become branches of one function", 1, JoinSizes},
       {"eliminate_dead_code_after_fusion", "drop the tensor functions that fusion took over", 1, EliminateDeadCode},
       {"name_long_dims", "dims of tensor functions that are long formulas become symbols", 0, NameLongDims},
       {"share_depths", "tensor functions that differ in the length of a sum alone become one", 1, ShareDepths},

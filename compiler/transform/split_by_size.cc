@@ -3,15 +3,22 @@
 //   After:  a function of pictures of free height and width, some of whose convolutions cost least by Winograd's where
 //           pictures are large and directly where they are small, asks for the picture's size and calls one of two private
 //           copies. Each has the size that its choices are made for (kLikelyImageAttr); both are right for any.
+//           Where bounds say that all pictures are small, or large, it is such a function itself.
 //   Weights that both copies read alike are in the file once.
 //
 // Winograd's weights are four times as many: where an image has few tiles, reading them takes longer than all
 // multiplications that they save. No one choice is good for both.
+//
+// join_sizes
+//   Before: operators are tensor functions, which are fused.
+//   After:  what the copies hold stands in the branches of the function that asks for the size, and nothing calls them.
+//           So it has one arena, results are written where the caller wants them, and bounds of dims hold for its plan.
 #include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "compiler/arith/analyzer.h"
 #include "compiler/op/infer.h"
 #include "compiler/transform/blocked_calls.h"
 #include "compiler/transform/graph_util.h"
@@ -86,7 +93,16 @@ class Splitter {
     const auto entries = module_.functions();
     for (const auto& [name, value] : entries) {
       const ir::Function function = ir::AsRef<ir::FunctionNode>(value);
-      if (function != nullptr && MaySplit(function)) Split(name, function);
+      if (function == nullptr || !MaySplit(function)) continue;
+      const ir::PrimExpr pixels = *PixelsOf(function);
+      const arith::Interval range = AnalyzerOf(function->attrs, ir::FreePrimVars(pixels)).Bounds(pixels);
+      if (range.max <= kMostOfSmall) {
+        ir::FunctionNode small = *function;
+        small.attrs = small.attrs.With(kLikelyImageAttr, kLikelySmallImage);
+        module_.Set(name, ir::Make<ir::FunctionNode>(std::move(small)));
+      } else if (range.min <= kMostOfSmall) {
+        Split(name, function);
+      }
     }
     return std::move(module_);
   }
@@ -129,7 +145,58 @@ class Splitter {
   PassContext& context_;
 };
 
+// Puts the bodies of copies in the place of their calls.
+class Joiner : public ir::ExprMutator {
+ public:
+  explicit Joiner(const ir::IRModule& module) : module_(module) {}
+
+ protected:
+  using ir::ExprMutator::Mutate;
+  Expr Mutate(const ir::SeqExpr& seq) override {
+    const ir::SeqExpr body = BodyOfCopy(*seq);
+    return body != nullptr ? body : ir::ExprMutator::Mutate(seq);
+  }
+
+ private:
+  // Of a sequence that is the call of a copy; null: it is another one.
+  ir::SeqExpr BodyOfCopy(const ir::SeqExprNode& seq) {
+    if (seq.blocks.size() != 1 || seq.blocks[0].bindings.size() != 1) return nullptr;
+    const ir::Binding& binding = seq.blocks[0].bindings[0];
+    const auto* call = ir::As<ir::CallNode>(binding.value);
+    const ir::GlobalVar callee = call == nullptr ? nullptr : ir::AsRef<ir::GlobalVarNode>(call->callee);
+    const ir::Function copy = callee == nullptr ? nullptr : module_.FindFunction(callee->name);
+    if (copy == nullptr || !IsCopy(*copy) || binding.is_match_cast() ||
+        ir::As<ir::VarNode>(seq.body) != binding.var.get()) {
+      return nullptr;
+    }
+    std::vector<ir::Var> args;
+    for (const Expr& arg : call->args) {
+      const ir::Var var = ir::AsRef<ir::VarNode>(arg);
+      if (var == nullptr) return nullptr;
+      args.push_back(var);
+    }
+    return BodyFor(copy, args);
+  }
+  static bool IsCopy(const ir::FunctionNode& function) {
+    return function.is_private && function.attrs.Find(kLikelyImageAttr) != nullptr &&
+           function.attrs.Find(kPackedByAttr) == nullptr;
+  }
+
+  const ir::IRModule& module_;
+};
+
 }  // namespace
+
+Result<ir::IRModule> JoinSizes(ir::IRModule module, PassContext&) {
+  const auto entries = module.functions();
+  const ir::IRModule original = module;
+  Joiner joiner(original);
+  for (const auto& [name, value] : entries) {
+    const ir::Function function = ir::AsRef<ir::FunctionNode>(value);
+    if (function != nullptr && !function->is_private) module.Set(name, joiner.MutateFunction(function));
+  }
+  return module;
+}
 
 Result<ir::IRModule> SplitBySize(ir::IRModule module, PassContext& context) {
   const PassOptions& options = context.options;

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/ir/structural.h"
+
 namespace ingot::transform {
 
 using ir::As;
@@ -19,6 +21,11 @@ namespace {
 class SymbolRenamer : public ir::ExprMutator {
  public:
   explicit SymbolRenamer(ir::PrimVarMap map) : map_(std::move(map)) {}
+
+  ir::SeqExpr Body(const ir::Function& function, const std::vector<Var>& args) {
+    for (size_t i = 0; i < args.size(); ++i) var_map_[function->params[i]] = args[i];
+    return ir::Downcast<ir::SeqExprNode>(MutateExpr(function->body));
+  }
 
   ir::Function Run(const ir::Function& function) {
     ir::FunctionNode copy = *function;
@@ -133,6 +140,24 @@ ir::Function CopyFresh(const ir::Function& function) {
   for (const Var& param : function->params) visitor.VisitParam(param);
   visitor.VisitExpr(function->body);
   return RenameSymbols(function, std::move(fresh));
+}
+
+ir::SeqExpr BodyFor(const ir::Function& function, const std::vector<Var>& args) {
+  const auto symbols_of = [](const std::vector<Var>& params) {
+    std::vector<PrimVar> symbols;
+    SymbolVisitor visitor([&](const PrimVar& var, bool) { symbols.push_back(var); });
+    for (const Var& param : params) visitor.VisitParam(param);
+    return symbols;
+  };
+  const ir::Function fresh = CopyFresh(function);
+  const std::vector<PrimVar> own = symbols_of(fresh->params), given = symbols_of(args);
+  if (args.size() != fresh->params.size() || own.size() != given.size()) return nullptr;
+  ir::PrimVarMap map;
+  for (size_t i = 0; i < own.size(); ++i) map.emplace(own[i], given[i]);
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (!ir::StructuralEqual(ir::Substitute(fresh->params[i]->type, map), args[i]->type)) return nullptr;
+  }
+  return SymbolRenamer(std::move(map)).Body(fresh, args);
 }
 
 }  // namespace ingot::transform

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
 #include "compiler/ir/visitor.h"
 
@@ -35,5 +36,8 @@ class SymbolVisitor : public ir::ExprVisitor {
 ir::Function RenameSymbols(const ir::Function& function, ir::PrimVarMap map);
 // Returns a copy in which everything that is bound is new.
 ir::Function CopyFresh(const ir::Function& function);
+// Returns the body with these variables in place of the parameters, whose types theirs equal but for the symbols; null
+// where they do not.
+ir::SeqExpr BodyFor(const ir::Function& function, const std::vector<ir::Var>& args);
 
 }  // namespace ingot::transform
