@@ -603,6 +603,24 @@ class CudaRowsBuilder {
 
 namespace {
 
+// Whether results read elements of an input in common along one axis, as windows that overlap do.
+bool HasWindows(const BlockSite& stage) {
+  Contiguity contiguity(stage);
+  const std::vector<int> summed = ReduceIters(stage);
+  const auto overlap = [&](const LinearAccess& access, int row, int own) {
+    const std::optional<int64_t> between = contiguity.Step(access, row), within = contiguity.Step(access, own);
+    const auto extent = ConstantExtent(*stage.block().iter_vars[static_cast<size_t>(own)]);
+    return between && within && extent && *within >= 1 && *between >= *within && *between < *within * *extent;
+  };
+  return std::ranges::any_of(contiguity.accesses(), [&](const LinearAccess& access) {
+    for (int row = 0; row < static_cast<int>(stage.block().iter_vars.size()); ++row) {
+      if (std::ranges::find(summed, row) != summed.end()) continue;
+      if (std::ranges::any_of(summed, [&](int own) { return overlap(access, row, own); })) return true;
+    }
+    return false;
+  });
+}
+
 Match<> IsOfRows(const ScheduleState& state) {
   for (const BlockSite& stage : state.Blocks()) {
     if (IsBoundToThreads(stage)) return Declined{"it is bound to threads"};
@@ -611,6 +629,7 @@ Match<> IsOfRows(const ScheduleState& state) {
     if (!MatchReduction(stage.block())) return Declined{"it is no reduction by +, *, min or max"};
     if (LengthOf(stage, ReduceIters(stage)).value_or(kShortestRow) < kShortestRow)
       return Declined{"its rows have a few elements"};
+    if (HasWindows(stage)) return Declined{"its rows are windows that overlap"};
   }
   return Taken{};
 }
