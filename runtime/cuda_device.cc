@@ -2,9 +2,7 @@
 // them runs after all earlier work of the default stream, and the default stream's after theirs, so that a block may be
 // used on every stream and is free only when all work queued before has ended.
 //
-// Copies from and to the host go through two pinned buffers in turns, since the driver would make copies of pageable
-// memory synchronous and slow. A copy to the host has arrived when the call returns; one from the host has left the
-// caller's memory.
+// Copies from and to the host: cuda_copies.h.
 //
 // Launches wait in a queue (cuda_launches.h), which is given to the driver before anything that is ordered behind them:
 // copies, frees, other streams, and whoever waits.
@@ -22,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/cuda_copies.h"
 #include "runtime/cuda_driver.h"
 #include "runtime/cuda_launches.h"
 #include "runtime/ptx_text.h"
@@ -53,7 +52,11 @@ class CurrentContext {
 class CudaDevice final : public Device {
  public:
   CudaDevice(int32_t index, const CudaOptions& options, Ref<CudaDriver> driver)
-      : driver_(std::move(driver)), index_(index), limit_bytes_(options.memory_limit_bytes), queue_(*driver_) {}
+      : driver_(std::move(driver)),
+        index_(index),
+        limit_bytes_(options.memory_limit_bytes),
+        copies_(*driver_),
+        queue_(*driver_) {}
   ~CudaDevice() override;
   Status Initialize(int64_t kept_bytes);
 
@@ -66,9 +69,21 @@ class CudaDevice final : public Device {
   void Free(void* data, int64_t size_bytes) override;
   Result<Stream> CreateStream() override;
   void DestroyStream(Stream stream) override;
-  Status CopyFromHost(void* to, const void* from, int64_t size_bytes, Stream stream) override;
-  Status CopyToHost(void* to, const void* from, int64_t size_bytes, Stream stream) override;
-  Status CopyWithin(void* to, const void* from, int64_t size_bytes, Stream stream) override;
+  void UseThreads(ThreadPool* threads) override { copies_.UseThreads(threads); }
+  Status CopyFromHost(void* to, const void* from, int64_t size_bytes, Stream stream) override {
+    return Copy(Way::kFromHost, to, from, size_bytes, stream);
+  }
+  Status CopyFromHostLater(void* to, const void* from, int64_t size_bytes) override {
+    constexpr int64_t kLeastBytes = int64_t{1} << 20;  // of a copy that takes longer than what it needs of the driver
+    return Copy(size_bytes < kLeastBytes ? Way::kFromHost : Way::kLater, to, from, size_bytes, {});
+  }
+  void ForgetCopies() override;
+  Status CopyToHost(void* to, const void* from, int64_t size_bytes, Stream stream) override {
+    return Copy(Way::kToHost, to, from, size_bytes, stream);
+  }
+  Status CopyWithin(void* to, const void* from, int64_t size_bytes, Stream stream) override {
+    return Copy(Way::kWithin, to, from, size_bytes, stream);
+  }
   Status Synchronize(Stream stream) override;
   Result<Ref<DeviceImage>> LoadImage(std::span<const uint8_t> image) override;
   Status LaunchKernel(void* kernel, const LaunchConfig& config, std::span<void* const> buffers,
@@ -80,6 +95,7 @@ class CudaDevice final : public Device {
   CudaContext context() const { return context_; }
   // Success, or a status that names the device and the call; remembers that the context is lost.
   Status Check(CudaResult result, const char* call);
+  Status Check(const CudaOutcome& outcome) { return Check(outcome.result, outcome.call); }
   // The failure of a device whose context is lost; ok before.
   Status Usable();
   // num_arguments: those that the code takes, and a launch has to have; -1: unknown.
@@ -88,13 +104,6 @@ class CudaDevice final : public Device {
   void RemoveKernels(const CurrentContext& current, std::span<const CudaFunction> kernels);
 
  private:
-  static constexpr int64_t kStagingBytes = int64_t{1} << 20;
-  struct Staging {
-    void* memory = nullptr;
-    CudaEvent event = nullptr;  // recorded behind the last copy out of or into it, unless that failed
-    bool in_use = false;
-    bool is_behind_event = false;
-  };
   static CudaStream Handle(Stream stream) { return static_cast<CudaStream>(stream.handle); }
   static CudaPointer Address(const void* data) { return reinterpret_cast<uintptr_t>(data); }
   // Behind the flush that reaches each multiple of so many launches stands a mark, and the one before the last is waited
@@ -107,11 +116,10 @@ class CudaDevice final : public Device {
   };
   // Gives the launches that wait to the driver, in front of whatever is ordered behind them. None waits any longer after
   // a failure.
-  Status Flush(const CurrentContext& current);
   Status FlushLocked(const CurrentContext& current, CudaStream stream = nullptr);
   // The same where nobody can be told of a failure: the next one who flushes is.
   void FlushSilently(const CurrentContext& current);
-  Status BoundLaunches(int64_t num_launches);
+  CudaOutcome BoundLaunches(int64_t num_launches);
   Status FlushTimed();
   // Until the timer is the calling thread's, or nobody's.
   void AwaitTimer(std::unique_lock<std::mutex>& lock) {
@@ -120,9 +128,12 @@ class CudaDevice final : public Device {
   }
   Status Refuse(CudaFunction kernel, Text why) const;
   Status Named(CudaFunction kernel, Status status) const;
-  Status WaitFor(Staging& staging);
-  Status Mark(Staging& staging, Stream stream);
-  Status EnsureStaging();
+  enum class Way { kFromHost, kLater, kToHost, kWithin };
+  Status Copy(Way way, void* to, const void* from, int64_t size_bytes, Stream stream);
+  Status Check(const CudaLaunchQueue::Outcome& outcome);
+  // The same in front of what uses these addresses (none: any), and the copies that are put off and write there run.
+  Status FlushFor(const CurrentContext& current, std::span<void* const> addresses);
+  Status FlushForLocked(const CurrentContext& current, std::span<void* const> addresses);
   Status OutOfMemory(int64_t size_bytes) const {
     return Status::OutOfMemory({"cuda:", index_, ": out of memory: ", size_bytes, " bytes requested"});
   }
@@ -139,8 +150,9 @@ class CudaDevice final : public Device {
 
   std::mutex mutex_;  // of what follows
   int64_t live_bytes_ = 0;
-  std::string lost_;         // what lost the context; empty while it is alive
-  std::mutex launch_mutex_;  // of what follows
+  std::string lost_;  // what lost the context; empty while it is alive
+  CudaCopies copies_;
+  std::mutex launch_mutex_;  // of what follows, and of copies that are put off
   CudaLaunchQueue queue_;
   struct Kernel {
     std::string name;
@@ -157,8 +169,6 @@ class CudaDevice final : public Device {
   std::condition_variable timer_stops_;
   double timed_ms_ = 0;
   LaunchMark marks_[2];
-  std::mutex staging_mutex_;
-  Staging staging_[2];
 };
 
 // The code of one module, and the kernels that were asked for.
@@ -174,13 +184,16 @@ class CudaImage final : public DeviceImage {
   Result<void*> FindKernel(std::string_view name) override {
     INGOT_RETURN_IF_ERROR(device_.Usable());
     const CurrentContext current(device_.driver(), device_.context());
-    INGOT_RETURN_IF_ERROR(device_.Check(current.result(), "cuCtxPushCurrent"));
     CudaFunction function = nullptr;
-    const CudaResult result = device_.driver().ModuleGetFunction(&function, module_, std::string(name).c_str());
-    if (result == kCudaNotFound) {
+    CudaOutcome outcome{current.result(), "cuCtxPushCurrent"};
+    if (outcome.ok()) {
+      outcome = {device_.driver().ModuleGetFunction(&function, module_, std::string(name).c_str()),
+                 "cuModuleGetFunction"};
+    }
+    if (outcome.result == kCudaNotFound) {
       return Status(StatusCode::kNotFound, {device_.id().ToString(), ": the image has no kernel \"", name, "\""});
     }
-    INGOT_RETURN_IF_ERROR(device_.Check(result, "cuModuleGetFunction"));
+    INGOT_RETURN_IF_ERROR(device_.Check(outcome));
     const auto known = num_arguments_.find(name);
     if (known != num_arguments_.end() && known->second < 0) {
       return Status(StatusCode::kUnsupportedFile, {device_.id().ToString(), ": argument ", -1 - known->second, " of \"",
@@ -224,28 +237,34 @@ Status CudaDevice::Initialize(int64_t kept_bytes) {
     return Status(StatusCode::kNotFound,
                   {"cuda:", index_, ": no such device; there ", count == 1 ? "is " : "are ", count});
   }
-  INGOT_RETURN_IF_ERROR(Check(driver_->DeviceGet(&ordinal_, index_), "cuDeviceGet"));
   int pools = 0, major = 0, minor = 0;
-  const auto attribute = [&](int which, int* value) {
-    return Check(driver_->DeviceGetAttribute(value, which, ordinal_), "cuDeviceGetAttribute");
-  };
-  INGOT_RETURN_IF_ERROR(attribute(kCudaPoolsSupported, &pools));
-  INGOT_RETURN_IF_ERROR(attribute(kCudaCapabilityMajor, &major));
-  INGOT_RETURN_IF_ERROR(attribute(kCudaCapabilityMinor, &minor));
-  INGOT_RETURN_IF_ERROR(attribute(kCudaMaxSharedBytes, &max_shared_bytes_));
-  if (pools == 0) return Status(StatusCode::kNotFound, {"cuda:", index_, ": the device has no pools of memory"});
   char name[128] = {};
-  INGOT_RETURN_IF_ERROR(Check(driver_->DeviceGetName(name, sizeof(name) - 1, ordinal_), "cuDeviceGetName"));
+  const auto ask = [&]() -> CudaOutcome {
+    INGOT_CUDA_TRY(driver_->DeviceGet(&ordinal_, index_), "cuDeviceGet");
+    const std::pair<int, int*> attributes[] = {{kCudaPoolsSupported, &pools},
+                                               {kCudaCapabilityMajor, &major},
+                                               {kCudaCapabilityMinor, &minor},
+                                               {kCudaMaxSharedBytes, &max_shared_bytes_}};
+    for (const auto& [which, value] : attributes) {
+      INGOT_CUDA_TRY(driver_->DeviceGetAttribute(value, which, ordinal_), "cuDeviceGetAttribute");
+    }
+    return {driver_->DeviceGetName(name, sizeof(name) - 1, ordinal_), "cuDeviceGetName"};
+  };
+  INGOT_RETURN_IF_ERROR(Check(ask()));
+  if (pools == 0) return Status(StatusCode::kNotFound, {"cuda:", index_, ": the device has no pools of memory"});
   capability_ = 10 * major + minor;
   description_ = StrCat({name, ", compute capability ", major, ".", minor, ", driver for ", driver_->VersionText()});
-  INGOT_RETURN_IF_ERROR(Check(driver_->PrimaryCtxRetain(&context_, ordinal_), "cuDevicePrimaryCtxRetain"));
-  const CurrentContext current(*driver_, context_);
-  INGOT_RETURN_IF_ERROR(Check(current.result(), "cuCtxPushCurrent"));
-  CudaPoolProperties properties;
-  properties.location_id = ordinal_;
-  INGOT_RETURN_IF_ERROR(Check(driver_->MemPoolCreate(&pool_, &properties), "cuMemPoolCreate"));
-  auto kept = static_cast<uint64_t>(kept_bytes);
-  return Check(driver_->MemPoolSetAttribute(pool_, kCudaPoolReleaseThreshold, &kept), "cuMemPoolSetAttribute");
+  const auto open = [&]() -> CudaOutcome {
+    INGOT_CUDA_TRY(driver_->PrimaryCtxRetain(&context_, ordinal_), "cuDevicePrimaryCtxRetain");
+    const CurrentContext current(*driver_, context_);
+    INGOT_CUDA_TRY(current.result(), "cuCtxPushCurrent");
+    CudaPoolProperties properties;
+    properties.location_id = ordinal_;
+    INGOT_CUDA_TRY(driver_->MemPoolCreate(&pool_, &properties), "cuMemPoolCreate");
+    auto kept = static_cast<uint64_t>(kept_bytes);
+    return {driver_->MemPoolSetAttribute(pool_, kCudaPoolReleaseThreshold, &kept), "cuMemPoolSetAttribute"};
+  };
+  return Check(open());
 }
 
 // What fails here fails since the context is lost, and is gone with it.
@@ -256,10 +275,7 @@ CudaDevice::~CudaDevice() {
     FlushSilently(current);
     static_cast<void>(driver_->StreamSynchronize(nullptr));
     queue_.DropGraphs();
-    for (Staging& staging : staging_) {
-      if (staging.event != nullptr) static_cast<void>(driver_->EventDestroy(staging.event));
-      if (staging.memory != nullptr) static_cast<void>(driver_->MemFreeHost(staging.memory));
-    }
+    copies_.Destroy();
     for (const LaunchMark& mark : marks_) {
       if (mark.event != nullptr) static_cast<void>(driver_->EventDestroy(mark.event));
     }
@@ -312,9 +328,12 @@ void CudaDevice::Free(void* data, int64_t size_bytes) {
 Result<Stream> CudaDevice::CreateStream() {
   INGOT_RETURN_IF_ERROR(Usable());
   const CurrentContext current(*driver_, context_);
-  INGOT_RETURN_IF_ERROR(Check(current.result(), "cuCtxPushCurrent"));
   CudaStream stream = nullptr;
-  INGOT_RETURN_IF_ERROR(Check(driver_->StreamCreate(&stream, 0), "cuStreamCreate"));
+  const auto create = [&]() -> CudaOutcome {
+    INGOT_CUDA_TRY(current.result(), "cuCtxPushCurrent");
+    return {driver_->StreamCreate(&stream, 0), "cuStreamCreate"};
+  };
+  INGOT_RETURN_IF_ERROR(Check(create()));
   return Stream{stream};
 }
 
@@ -327,7 +346,7 @@ void CudaDevice::DestroyStream(Stream stream) {
 Status CudaDevice::Synchronize(Stream stream) {
   INGOT_RETURN_IF_ERROR(Usable());
   const CurrentContext current(*driver_, context_);
-  INGOT_RETURN_IF_ERROR(Flush(current));
+  INGOT_RETURN_IF_ERROR(FlushFor(current, {}));
   INGOT_RETURN_IF_ERROR(Check(driver_->StreamSynchronize(Handle(stream)), "cuStreamSynchronize"));
   std::lock_guard lock(launch_mutex_);
   queue_.SetIdle();
@@ -336,93 +355,27 @@ Status CudaDevice::Synchronize(Stream stream) {
 
 // ---- copies
 
-Status CudaDevice::EnsureStaging() {
-  for (Staging& staging : staging_) {
-    if (staging.memory == nullptr) {
-      INGOT_RETURN_IF_ERROR(Check(driver_->MemHostAlloc(&staging.memory, kStagingBytes, 0), "cuMemHostAlloc"));
-    }
-    if (staging.event == nullptr) {
-      INGOT_RETURN_IF_ERROR(Check(driver_->EventCreate(&staging.event, kEventWithoutTime), "cuEventCreate"));
-    }
-  }
-  return Status();
-}
-
-// Behind a copy that was queued. The buffer is in use whether or not this succeeds.
-Status CudaDevice::Mark(Staging& staging, Stream stream) {
-  staging.in_use = true;
-  const CudaResult result = driver_->EventRecord(staging.event, Handle(stream));
-  staging.is_behind_event = result == kCudaSuccess;
-  return Check(result, "cuEventRecord");
-}
-
-// Until the copy that uses the buffer has ended.
-Status CudaDevice::WaitFor(Staging& staging) {
-  if (!staging.in_use) return Status();
-  if (staging.is_behind_event) {
-    INGOT_RETURN_IF_ERROR(Check(driver_->EventSynchronize(staging.event), "cuEventSynchronize"));
-  } else {  // the default stream waits for all others
-    INGOT_RETURN_IF_ERROR(Check(driver_->StreamSynchronize(nullptr), "cuStreamSynchronize"));
-  }
-  staging.in_use = false;
-  return Status();
-}
-
-Status CudaDevice::CopyFromHost(void* to, const void* from, int64_t size_bytes, Stream stream) {
-  INGOT_RETURN_IF_ERROR(Usable());
-  const CurrentContext current(*driver_, context_);
-  INGOT_RETURN_IF_ERROR(Flush(current));
-  std::lock_guard lock(staging_mutex_);
-  INGOT_RETURN_IF_ERROR(EnsureStaging());
-  for (int64_t done = 0, turn = 0; done < size_bytes; done += kStagingBytes, ++turn) {
-    Staging& staging = staging_[turn % 2];
-    const auto part = static_cast<size_t>(std::min(kStagingBytes, size_bytes - done));
-    INGOT_RETURN_IF_ERROR(WaitFor(staging));
-    std::memcpy(staging.memory, static_cast<const uint8_t*>(from) + done, part);
-    const CudaPointer target = Address(to) + static_cast<uint64_t>(done);
-    INGOT_RETURN_IF_ERROR(
-        Check(driver_->CopyHostToDevice(target, staging.memory, part, Handle(stream)), "cuMemcpyHtoDAsync"));
-    INGOT_RETURN_IF_ERROR(Mark(staging, stream));
-  }
-  return Status();
-}
-
-Status CudaDevice::CopyToHost(void* to, const void* from, int64_t size_bytes, Stream stream) {
-  INGOT_RETURN_IF_ERROR(Usable());
-  const CurrentContext current(*driver_, context_);
-  INGOT_RETURN_IF_ERROR(Flush(current));
-  std::lock_guard lock(staging_mutex_);
-  INGOT_RETURN_IF_ERROR(EnsureStaging());
-  // Part k is on its way while part k - 1 is copied out.
-  const int64_t num_parts = (size_bytes + kStagingBytes - 1) / kStagingBytes;
-  for (int64_t k = 0; k <= num_parts; ++k) {
-    if (k < num_parts) {
-      Staging& staging = staging_[k % 2];
-      INGOT_RETURN_IF_ERROR(WaitFor(staging));
-      const auto part = static_cast<size_t>(std::min(kStagingBytes, size_bytes - k * kStagingBytes));
-      const CudaPointer source = Address(from) + static_cast<uint64_t>(k * kStagingBytes);
-      INGOT_RETURN_IF_ERROR(
-          Check(driver_->CopyDeviceToHost(staging.memory, source, part, Handle(stream)), "cuMemcpyDtoHAsync"));
-      INGOT_RETURN_IF_ERROR(Mark(staging, stream));
-    }
-    if (k == 0) continue;
-    Staging& arrived = staging_[(k - 1) % 2];
-    INGOT_RETURN_IF_ERROR(WaitFor(arrived));
-    const int64_t offset = (k - 1) * kStagingBytes;
-    const auto part = static_cast<size_t>(std::min(kStagingBytes, size_bytes - offset));
-    std::memcpy(static_cast<uint8_t*>(to) + offset, arrived.memory, part);
-  }
-  return Status();
-}
-
-Status CudaDevice::CopyWithin(void* to, const void* from, int64_t size_bytes, Stream stream) {
+Status CudaDevice::Copy(Way way, void* to, const void* from, int64_t size_bytes, Stream stream) {
   INGOT_RETURN_IF_ERROR(Usable());
   if (size_bytes == 0) return Status();
   const CurrentContext current(*driver_, context_);
-  INGOT_RETURN_IF_ERROR(Flush(current));
-  const CudaResult result =
-      driver_->CopyDeviceToDevice(Address(to), Address(from), static_cast<size_t>(size_bytes), Handle(stream));
-  return Check(result, "cuMemcpyDtoDAsync");
+  void* const used[] = {to, const_cast<void*>(from)};
+  std::unique_lock lock(launch_mutex_);
+  INGOT_RETURN_IF_ERROR(FlushForLocked(current, used));
+  const auto run = [&]() -> CudaOutcome {
+    if (way == Way::kLater) return copies_.PutOff(context_, Address(to), from, size_bytes);
+    lock.unlock();
+    if (way == Way::kFromHost) return copies_.FromHost(context_, Address(to), from, size_bytes, Handle(stream));
+    if (way == Way::kToHost) return copies_.ToHost(context_, to, Address(from), size_bytes, Handle(stream));
+    return {driver_->CopyDeviceToDevice(Address(to), Address(from), static_cast<size_t>(size_bytes), Handle(stream)),
+            "cuMemcpyDtoDAsync"};
+  };
+  return Check(run());
+}
+
+void CudaDevice::ForgetCopies() {
+  std::lock_guard lock(launch_mutex_);
+  copies_.Forget();
 }
 
 // ---- code
@@ -498,6 +451,10 @@ Status CudaDevice::LaunchKernel(void* kernel, const LaunchConfig& config, std::s
   if (num_arguments < known.num_arguments) {  // the driver would read beyond them
     return Refuse(function, {"a launch with ", num_arguments, " arguments, of ", known.num_arguments});
   }
+  if (copies_.IsPutOff(buffers)) {  // while they run, what was launched before does
+    const CurrentContext current(*driver_, context_);
+    INGOT_RETURN_IF_ERROR(FlushForLocked(current, buffers));
+  }
   // The kernel may have variables in shared memory, too, with which any size would be more than is always allowed.
   int64_t& allowed_shared = known.allowed_shared;
   const bool is_default = stream.handle == nullptr;
@@ -506,13 +463,13 @@ Status CudaDevice::LaunchKernel(void* kernel, const LaunchConfig& config, std::s
     return Status();
   }
   const CurrentContext current(*driver_, context_);
-  INGOT_RETURN_IF_ERROR(Check(current.result(), "cuCtxPushCurrent"));
-  if (config.shared_bytes > allowed_shared) {
+  CudaLaunchQueue::Outcome allowed{current.result(), "cuCtxPushCurrent"};
+  if (allowed.result == kCudaSuccess && config.shared_bytes > allowed_shared) {
     const auto bytes = static_cast<int>(config.shared_bytes);
-    INGOT_RETURN_IF_ERROR(Named(
-        function, Check(driver_->FuncSetAttribute(function, kCudaFuncMaxDynamicShared, bytes), "cuFuncSetAttribute")));
-    allowed_shared = config.shared_bytes;
+    allowed = {driver_->FuncSetAttribute(function, kCudaFuncMaxDynamicShared, bytes), "cuFuncSetAttribute", function};
   }
+  INGOT_RETURN_IF_ERROR(Check(allowed));
+  allowed_shared = std::max(allowed_shared, config.shared_bytes);
   if (!is_default || queue_.IsFull()) INGOT_RETURN_IF_ERROR(FlushLocked(current));
   queue_.Add(function, config, buffers, ints);
   return is_default ? Status() : FlushLocked(current, Handle(stream));
@@ -520,6 +477,10 @@ Status CudaDevice::LaunchKernel(void* kernel, const LaunchConfig& config, std::s
 
 Status CudaDevice::Refuse(CudaFunction kernel, Text why) const {
   return Named(kernel, Status(StatusCode::kInvalidArgument, {"cuda:", index_, ": ", why}));
+}
+
+Status CudaDevice::Check(const CudaLaunchQueue::Outcome& outcome) {
+  return Named(outcome.kernel, Check(outcome.result, outcome.call));
 }
 
 Status CudaDevice::Named(CudaFunction kernel, Status status) const {
@@ -540,9 +501,14 @@ void CudaDevice::RemoveKernels(const CurrentContext& current, std::span<const Cu
   for (const CudaFunction kernel : kernels) kernels_.erase(kernel);
 }
 
-Status CudaDevice::Flush(const CurrentContext& current) {
+Status CudaDevice::FlushFor(const CurrentContext& current, std::span<void* const> addresses) {
   std::lock_guard lock(launch_mutex_);
-  return FlushLocked(current);
+  return FlushForLocked(current, addresses);
+}
+
+Status CudaDevice::FlushForLocked(const CurrentContext& current, std::span<void* const> addresses) {
+  INGOT_RETURN_IF_ERROR(FlushLocked(current));
+  return Check(copies_.CatchUp(context_, addresses));
 }
 
 void CudaDevice::FlushSilently(const CurrentContext& current) {
@@ -560,23 +526,20 @@ Status CudaDevice::FlushLocked(const CurrentContext& current, CudaStream stream)
   const auto num_launches = static_cast<int64_t>(queue_.size());
   if (num_launches == 0) return Status();
   if (timer_thread_ != std::thread::id() && stream == nullptr) return FlushTimed();
-  const CudaLaunchQueue::Outcome outcome = queue_.Flush(stream);
-  INGOT_RETURN_IF_ERROR(Named(outcome.kernel, Check(outcome.result, outcome.call)));
-  return BoundLaunches(num_launches);
+  INGOT_RETURN_IF_ERROR(Check(queue_.Flush(stream)));
+  return Check(BoundLaunches(num_launches));
 }
 
-Status CudaDevice::BoundLaunches(int64_t num_launches) {
+CudaOutcome CudaDevice::BoundLaunches(int64_t num_launches) {
   const int64_t marks_before = num_launches_ / kLaunchesPerMark;
   num_launches_ += num_launches;
-  if (num_launches_ / kLaunchesPerMark == marks_before) return Status();
+  if (num_launches_ / kLaunchesPerMark == marks_before) return {};
   LaunchMark& mark = marks_[num_launches_ / kLaunchesPerMark % 2];
-  if (mark.event == nullptr) {
-    INGOT_RETURN_IF_ERROR(Check(driver_->EventCreate(&mark.event, kEventWithoutTime), "cuEventCreate"));
-  }
-  if (mark.is_recorded) INGOT_RETURN_IF_ERROR(Check(driver_->EventSynchronize(mark.event), "cuEventSynchronize"));
-  const CudaResult result = driver_->EventRecord(mark.event, nullptr);
-  mark.is_recorded = result == kCudaSuccess;
-  return Check(result, "cuEventRecord");
+  if (mark.event == nullptr) INGOT_CUDA_TRY(driver_->EventCreate(&mark.event, kEventWithoutTime), "cuEventCreate");
+  if (mark.is_recorded) INGOT_CUDA_TRY(driver_->EventSynchronize(mark.event), "cuEventSynchronize");
+  const CudaOutcome outcome{driver_->EventRecord(mark.event, nullptr), "cuEventRecord"};
+  mark.is_recorded = outcome.ok();
+  return outcome;
 }
 
 Status CudaDevice::StartTimer() {
@@ -595,11 +558,13 @@ Status CudaDevice::StartTimer() {
 }
 
 Status CudaDevice::FlushTimed() {
-  const CudaLaunchQueue::Outcome outcome = queue_.FlushBetween(timer_[0], timer_[1]);
-  INGOT_RETURN_IF_ERROR(Named(outcome.kernel, Check(outcome.result, outcome.call)));
-  INGOT_RETURN_IF_ERROR(Check(driver_->EventSynchronize(timer_[1]), "cuEventSynchronize"));
+  INGOT_RETURN_IF_ERROR(Check(queue_.FlushBetween(timer_[0], timer_[1])));
   float milliseconds = 0;
-  INGOT_RETURN_IF_ERROR(Check(driver_->EventElapsedTime(&milliseconds, timer_[0], timer_[1]), "cuEventElapsedTime"));
+  const auto read = [&]() -> CudaOutcome {
+    INGOT_CUDA_TRY(driver_->EventSynchronize(timer_[1]), "cuEventSynchronize");
+    return {driver_->EventElapsedTime(&milliseconds, timer_[0], timer_[1]), "cuEventElapsedTime"};
+  };
+  INGOT_RETURN_IF_ERROR(Check(read()));
   timed_ms_ += double{milliseconds};
   return Status();
 }

@@ -68,6 +68,16 @@ enum : int {
   kCudaJitErrorLogBytes = 6,
 };
 
+// What a call of the driver said.
+struct CudaOutcome {
+  CudaResult result = kCudaSuccess;
+  const char* call = "";
+  bool ok() const { return result == kCudaSuccess; }
+};
+// In functions that return one: ends them with a failure.
+#define INGOT_CUDA_TRY(...) \
+  if (const ::ingot::CudaOutcome tried{__VA_ARGS__}; !tried.ok()) return tried
+
 class CudaDriver : public RefCounted {
  public:
   // Null path: libcuda.so.1, as the dynamic linker finds it. Not_found without a driver or with one that is too old.

@@ -15,6 +15,8 @@
 
 namespace ingot {
 
+class ThreadPool;
+
 // A queue of work on one device; null is the device's default stream. Devices whose work is done when a call returns
 // have only that one.
 struct Stream {
@@ -65,6 +67,16 @@ class Device : public RefCounted {
   virtual Status CopyFromHost(void* to, const void* from, int64_t size_bytes, Stream stream) = 0;
   virtual Status CopyToHost(void* to, const void* from, int64_t size_bytes, Stream stream) = 0;
   virtual Status CopyWithin(void* to, const void* from, int64_t size_bytes, Stream stream) = 0;
+#ifdef INGOT_CUDA
+  // CopyFromHost on the default stream, to memory that nothing else is queued for: it may be put off until something that
+  // is queued later uses its target, or the stream is synchronised. ForgetCopies drops those that were not needed so far.
+  virtual Status CopyFromHostLater(void* to, const void* from, int64_t size_bytes) {
+    return CopyFromHost(to, from, size_bytes, {});
+  }
+  virtual void ForgetCopies() {}
+  // Threads of the host that may share long copies; they outlive the last one. Null: none.
+  virtual void UseThreads(ThreadPool* /*threads*/) {}
+#endif
   // Waits for everything queued on the stream and reports what failed since the last call.
   virtual Status Synchronize(Stream stream) = 0;
 

@@ -2,6 +2,7 @@
 // conformance suite (tests/runtime/device_test.cc) runs beside it. What needs no fault runs on a GPU's driver, too.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -13,6 +14,7 @@
 
 #include "runtime/cuda_device.h"
 #include "runtime/device_list.h"
+#include "runtime/thread_pool.h"
 #include "tests/cuda_standin/driver_control.h"
 
 namespace ingot {
@@ -91,6 +93,68 @@ Status UseDevice() {
   for (size_t i = 0; i < x.size(); ++i) right &= y[i] == x[i] + (i < kComputed ? 7 : 0);
   CHECK(right);
   return Status();
+}
+
+// y = x + 1 and then y = w + 2, where x and w are copied when something reads them, twice in the same memory.
+Status UseLater(ThreadPool* threads, int64_t count = 140000) {
+  INGOT_ASSIGN_OR_RETURN(const Ref<Device> device, CreateCudaDevice(0, CudaOptions()));
+  device->UseThreads(threads);
+  const int64_t bytes = count * 8;
+  INGOT_ASSIGN_OR_RETURN(void* const block, device->Allocate(3 * bytes));
+  const auto place = [&](int k) { return static_cast<void*>(static_cast<std::byte*>(block) + k * bytes); };
+  void *const x = place(0), *const w = place(1), *const y = place(2);
+  const auto use = [&]() -> Status {
+    INGOT_ASSIGN_OR_RETURN(const Ref<DeviceImage> image, device->LoadImage(Bytes(kAdd)));
+    INGOT_ASSIGN_OR_RETURN(void* kernel, image->FindKernel("add"));
+    constexpr int64_t kComputed = 300;
+    const auto add = [&](void* from, int64_t number) {
+      void* const buffers[] = {from, y};
+      const int64_t ints[] = {kComputed, number, 0};
+      return device->LaunchKernel(kernel, {{2, 1, 1}, {256, 1, 1}, 0}, buffers, ints, Stream());
+    };
+    for (int64_t time = 1; time <= 2; ++time) {
+      std::vector<int64_t> of_x(static_cast<size_t>(count), time), of_w(static_cast<size_t>(count), 10 * time);
+      std::vector<int64_t> got(static_cast<size_t>(count), -1);
+      INGOT_RETURN_IF_ERROR(device->CopyFromHostLater(x, of_x.data(), bytes));
+      INGOT_RETURN_IF_ERROR(add(x, 1));
+      std::ranges::fill(of_x, -1);  // it has left
+      INGOT_RETURN_IF_ERROR(device->Synchronize(Stream()));
+      INGOT_RETURN_IF_ERROR(device->CopyFromHostLater(w, of_w.data(), bytes));
+      INGOT_RETURN_IF_ERROR(device->CopyToHost(got.data(), y, kComputed * 8, Stream()));
+      CHECK(got[kComputed - 1] == time + 1);
+      std::ranges::fill(of_w, 20 * time);  // nothing has needed it so far
+      INGOT_RETURN_IF_ERROR(add(w, 2));
+      std::ranges::fill(of_w, -1);
+      INGOT_RETURN_IF_ERROR(device->CopyToHost(got.data(), y, kComputed * 8, Stream()));
+      CHECK(got[kComputed - 1] == 20 * time + 2);
+      INGOT_RETURN_IF_ERROR(device->CopyToHost(got.data(), w, bytes, Stream()));
+      CHECK(std::ranges::count(got, 20 * time) == count);
+      // What is put off and read by a copy, or by nothing.
+      std::ranges::fill(of_x, 7);
+      INGOT_RETURN_IF_ERROR(device->CopyFromHostLater(x, of_x.data(), bytes));
+      INGOT_RETURN_IF_ERROR(device->CopyWithin(w, x, bytes, Stream()));
+      INGOT_RETURN_IF_ERROR(device->CopyFromHostLater(x, of_w.data(), bytes));
+      device->ForgetCopies();
+      INGOT_RETURN_IF_ERROR(device->CopyToHost(got.data(), w, bytes, Stream()));
+      CHECK(std::ranges::count(got, 7) == count);
+      INGOT_RETURN_IF_ERROR(device->CopyToHost(got.data(), x, bytes, Stream()));
+      CHECK(std::ranges::count(got, 7) == count);
+      // Behind what was launched before.
+      std::ranges::fill(of_w, 50);
+      INGOT_RETURN_IF_ERROR(add(x, 1));
+      INGOT_RETURN_IF_ERROR(device->CopyFromHostLater(x, of_w.data(), bytes));
+      INGOT_RETURN_IF_ERROR(device->CopyWithin(w, x, bytes, Stream()));
+      INGOT_RETURN_IF_ERROR(device->CopyToHost(got.data(), y, kComputed * 8, Stream()));
+      CHECK(got[kComputed - 1] == 8);
+      INGOT_RETURN_IF_ERROR(device->CopyFromHostLater(x, of_w.data(), bytes));
+      INGOT_RETURN_IF_ERROR(device->Synchronize(Stream()));
+    }
+    return Status();
+  };
+  const Status status = use();
+  device->ForgetCopies();
+  device->Free(block, 3 * bytes);
+  return status;
 }
 
 // More launches than may be in the queue at a time.
@@ -397,6 +461,52 @@ TEST_CASE("cuda: each call of the driver fails once, and for ever after: nothing
     }
   }
   MESSAGE(calls << " calls, " << failed << " of " << 6 * calls << " runs failed, as they should");
+}
+
+TEST_CASE("cuda: copies that are put off run before what reads them, whichever stream is first") {
+  const DriverControl control;
+  for (const bool runs_ahead : {false, true}) {
+    if (control.IsStandIn()) control.RunAhead(runs_ahead);
+    const Status status = UseLater(nullptr);
+    CHECK_MESSAGE(status.ok(), status.message());
+  }
+  if (control.IsStandIn()) control.RunAhead(false);
+  CHECK(control.LiveObjects() == 0);
+}
+
+TEST_CASE("cuda: long copies are shared by threads") {
+  const std::unique_ptr<ThreadPool> threads = ThreadPool::Create(4).value();
+  const Status status = UseLater(threads.get(), 1200001);
+  CHECK_MESSAGE(status.ok(), status.message());
+  CHECK(DriverControl().LiveObjects() == 0);
+}
+
+TEST_CASE("cuda: each call of the driver fails where copies are put off: nothing is left, the next run is right") {
+  const DriverControl control;
+  if (control.Skips()) return;
+  REQUIRE(UseLater(nullptr).ok());
+  control.FailCall(0, 0, false);
+  REQUIRE(UseLater(nullptr).ok());
+  const int64_t calls = control.Calls();
+  for (const int error : {2, 700}) {
+    for (int64_t call = 1; call <= calls; ++call) {
+      CAPTURE(call);
+      control.FailCall(call, error, false);
+      const Status status = UseLater(nullptr);
+      control.FailCall(0, 0, false);
+      CHECK((status.ok() || status.code() == StatusCode::kFailed || status.code() == StatusCode::kOutOfMemory ||
+             status.code() == StatusCode::kNotFound));
+      CHECK(control.LiveObjects() == 0);
+    }
+  }
+  const std::unique_ptr<ThreadPool> threads = ThreadPool::Create(3).value();
+  for (int64_t call = 1; call <= 3 * calls; call += 23) {
+    control.FailCall(call, 999, false);
+    CHECK((UseLater(threads.get(), 1200001).ok() || control.Calls() >= call));
+    control.FailCall(0, 0, false);
+    CHECK(control.LiveObjects() == 0);
+  }
+  CHECK(UseLater(threads.get(), 1200001).ok());
 }
 
 TEST_CASE("cuda: the same for what bounds the queue of launches") {

@@ -91,7 +91,7 @@ Status CallArguments::PlaceTensor(const LinkedFunction& linked, size_t parameter
     got = "a read-only tensor";
   }
   if (!got.empty()) return ParameterMismatch(*linked.function, parameter, got);
-  Result<Tensor> copy = CopyToOwned(devices_, view, type.device);
+  Result<Tensor> copy = CopyToOwned(devices_, view, type.device, /*may_be_later=*/!is_written);
   if (!copy.ok()) {
     return std::move(copy).status().WithContext(
         {"function \"", linked.function->name, "\", a compact copy of parameter \"", param.name, "\""});

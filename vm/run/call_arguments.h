@@ -28,6 +28,7 @@ class CallArguments {
   // Copies what the function wrote into copies of arguments to the arguments themselves.
   Status WriteBack() const;
   void Clear() {
+    if (Devices::kHaveCode && !staged_.empty()) devices_.ForgetCopies();
     staged_.clear();
     write_backs_.clear();
   }

@@ -12,7 +12,7 @@ Result<Tensor> CompactOnHost(const TensorView& like) { return Tensor::Allocate(l
 
 }  // namespace
 
-Status CopyAcross(const Devices& devices, const TensorView& from, const TensorView& to) {
+Status CopyAcross(const Devices& devices, const TensorView& from, const TensorView& to, bool may_be_later) {
   const bool from_host = from.device.is_host_accessible(), to_host = to.device.is_host_accessible();
   if (from_host && to_host) return CopyElements(from, to);
   const TensorView& on_device = from_host ? to : from;
@@ -25,6 +25,7 @@ Status CopyAcross(const Devices& devices, const TensorView& from, const TensorVi
   }
   Device& device = devices.device(static_cast<size_t>(found - devices.ids().begin()));
   if (from_host) {
+    if (from.is_compact && may_be_later) return device.CopyFromHostLater(to.data, from.data, from.size_bytes);
     if (from.is_compact) return device.CopyFromHost(to.data, from.data, from.size_bytes, {});
     INGOT_ASSIGN_OR_RETURN(const Tensor compact, CompactOnHost(from));
     INGOT_RETURN_IF_ERROR(CopyElements(from, compact.view()));

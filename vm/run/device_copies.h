@@ -9,6 +9,6 @@
 namespace ingot::vm {
 
 // As Devices::CopyTensor says.
-Status CopyAcross(const Devices& devices, const TensorView& from, const TensorView& to);
+Status CopyAcross(const Devices& devices, const TensorView& from, const TensorView& to, bool may_be_later);
 
 }  // namespace ingot::vm

@@ -8,6 +8,7 @@
 #include "runtime/device_list.h"
 #ifdef INGOT_CUDA
 #include "vm/run/device_copies.h"
+#include "vm/run/executable.h"
 #endif
 
 namespace ingot::vm {
@@ -31,7 +32,13 @@ Status Devices::Bind(const Program& program, int64_t max_memory_bytes) {
 }
 
 #ifdef INGOT_CUDA
-Status Devices::CopyTensor(const TensorView& from, const TensorView& to) const { return CopyAcross(*this, from, to); }
+Status Devices::CopyTensor(const TensorView& from, const TensorView& to, bool may_be_later) const {
+  return CopyAcross(*this, from, to, may_be_later);
+}
+
+void Devices::ForgetCopies() const {
+  for (const Bound& bound : bound_) bound.device->ForgetCopies();
+}
 
 Status Devices::WaitForCopies() const {
   for (const Bound& bound : bound_) INGOT_RETURN_IF_ERROR(bound.device->Synchronize({}));
@@ -59,6 +66,7 @@ Status Devices::Choose(const Program& program, std::optional<DeviceId> wanted) {
 }
 
 Status Devices::LoadCode(const Executable& executable) {
+  for (const Bound& bound : bound_) bound.device->UseThreads(executable.instance()->pool());
   INGOT_ASSIGN_OR_RETURN(code_, DeviceCode::Load(executable, *this));
   return Status();
 }

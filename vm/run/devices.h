@@ -24,14 +24,16 @@ class Devices {
   // Before Bind: the GPU for what the program has on its first one, the next for what it has on its second, and so on.
   // Fails where the program names no device of that kind; none: the devices that it names.
   Status Choose(const Program& program, std::optional<DeviceId> wanted);
-  // After Bind. The executable outlives this.
+  // After Bind. The executable and its instance, whose threads may help with copies, outlive this.
   Status LoadCode(const Executable& executable);
   // Whether tensors of callers that are elsewhere than the program has them are copied; they are refused otherwise.
   void set_copies_tensors(bool on) { copies_tensors_ = on; }
   bool copies_tensors() const { return copies_tensors_; }
   // Between the host and a device of the program, or on one of them (device_copies.cc). The host's memory is free to
-  // change, or complete, when this returns.
-  Status CopyTensor(const TensorView& from, const TensorView& to) const;
+  // change, or complete, when this returns. A copy from it may be later: then it stays as it is until the work that uses
+  // the copy has ended, or until ForgetCopies, when nothing will.
+  Status CopyTensor(const TensorView& from, const TensorView& to, bool may_be_later = false) const;
+  void ForgetCopies() const;
   // After copies to callers, who may look at their GPU's memory by another stream.
   Status WaitForCopies() const;
   DeviceCode* code() const { return code_.get(); }  // null: all is on the host
@@ -39,7 +41,10 @@ class Devices {
   static constexpr bool kHaveCode = false;
   Status LoadCode(const Executable&) { return Status(); }
   static constexpr bool copies_tensors() { return false; }
-  static Status CopyTensor(const TensorView& from, const TensorView& to) { return CopyElements(from, to); }
+  static Status CopyTensor(const TensorView& from, const TensorView& to, bool = false) {
+    return CopyElements(from, to);
+  }
+  static void ForgetCopies() {}
   static Status WaitForCopies() { return Status(); }
   static DeviceCode* code() { return nullptr; }
 #endif

@@ -41,13 +41,13 @@ Result<TensorView> ViewOf(const Devices& devices, const Type& type, const int64_
   return view;
 }
 
-Result<Tensor> CopyToOwned(const Devices& devices, const TensorView& view, uint8_t device) {
+Result<Tensor> CopyToOwned(const Devices& devices, const TensorView& view, uint8_t device, bool may_be_later) {
   if (!Devices::kHaveCode && !view.device.is_host_accessible()) {
     return Status(StatusCode::kBadInput, {"a tensor on ", view.device.ToString(), " would have to be copied"});
   }
   INGOT_ASSIGN_OR_RETURN(Ref<ingot::Storage> storage, devices.pool(device).AllocateStorage(view.size_bytes));
   INGOT_ASSIGN_OR_RETURN(Tensor tensor, Tensor::InStorage(std::move(storage), view.dtype, view.shape()));
-  INGOT_RETURN_IF_ERROR(devices.CopyTensor(view, tensor.view()));
+  INGOT_RETURN_IF_ERROR(devices.CopyTensor(view, tensor.view(), may_be_later));
   return tensor;
 }
 

@@ -19,7 +19,7 @@ void CopyRegister(const Type& to, int64_t* to_slot, const Type& from, const int6
 // The memory of a tensor register.
 Result<TensorView> ViewOf(const Devices& devices, const Type& type, const int64_t* slot);
 // A compact copy of a tensor of the host, in the device's pool.
-Result<Tensor> CopyToOwned(const Devices& devices, const TensorView& view, uint8_t device);
+Result<Tensor> CopyToOwned(const Devices& devices, const TensorView& view, uint8_t device, bool may_be_later = false);
 
 // The value in a register. Tensors that the register does not own are copied.
 Result<Value> Box(const Devices& devices, const Type& type, const int64_t* slot);
