@@ -26,9 +26,8 @@ namespace {
 
 constexpr int64_t kThreadsOfColumns = 8 * kCudaWarpThreads;
 constexpr int64_t kBytesOfColumns = 16, kMostLanes = 8;
-// Rows that a thread reads at once (more of them, up to twice as many, where that leaves no rest); rows of threads whose
-// values one thread joins.
-constexpr int64_t kColumnRowsAtOnce = 4, kGroupOfRows = 8;
+// Rows of threads whose values one thread joins.
+constexpr int64_t kGroupOfRows = 8;
 // Fewer rows are left to a thread for each column.
 constexpr int64_t kLeastColumnRows = 32;
 // Segments: until so many tiles are there, of so many rows of each thread at least.
@@ -200,7 +199,7 @@ void BindShares(Schedule& s, const ColumnShares& shares, LoopRV block, LoopRV el
   below = FindLoopsBelow(s, shares.share, thread);
   if (!s.status().ok()) return;
   const auto rows = AsConstInt(s.Loop(below.reducing.front()).loop->extent);
-  int64_t at_once = kColumnRowsAtOnce;
+  int64_t at_once = rows ? kColumnRowsAtOnce : columns.unknown_at_once;
   while (rows && at_once < 2 * kColumnRowsAtOnce && *rows % at_once != 0) ++at_once;
   if (rows && *rows % at_once != 0) at_once = kColumnRowsAtOnce;
   const LoopRVs parts = s.Split(below.reducing.front(), {kRest, at_once});

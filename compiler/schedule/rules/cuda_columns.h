@@ -9,12 +9,17 @@
 
 namespace ingot::schedule {
 
+// Rows that a thread reads at once (more of them, up to twice as many, where that leaves no rest).
+constexpr int64_t kColumnRowsAtOnce = 4;
+
 // A reduction's axes, and a block's tile: `lanes` columns of a thread, threads side by side, rows of threads.
 struct CudaColumns {
   std::vector<std::vector<int>> kept;  // runs of the result's axes; the last one is the columns
   std::vector<int> reduced;
   int64_t lanes = 1, across = 1, rows_of_threads = 1;
   int64_t segments = 1;  // of the rows, each with a launch's blocks of its own
+  // Rows that a thread reads at once where nothing is known of how many it has.
+  int64_t unknown_at_once = kColumnRowsAtOnce;
 
   int64_t tile() const { return across * lanes; }
   int64_t threads() const { return across * rows_of_threads; }

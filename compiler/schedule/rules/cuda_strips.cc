@@ -27,7 +27,7 @@ constexpr int64_t kThreadsOfStrip = 1024, kThreadsOfShort = 256, kShortRows = 25
 constexpr int64_t kRowBytes = 128, kLeastRowBytes = 64, kCacheBytes = 40 << 20;
 constexpr int64_t kLeastStrips = 128, kStripsAtOnce = 264;
 constexpr int64_t kUnknownStripRows = 1 << 10, kUnknownStripColumns = 1 << 10, kUnknownStripsAround = 1 << 10;
-constexpr int64_t kStripRowsAtOnce = 4;
+constexpr int64_t kStripRowsAtOnce = 4, kUnknownRowsAtOnce = 2;
 
 // The last stage's axes, by its iteration variables, and the reductions.
 struct Strips {
@@ -144,6 +144,7 @@ Match<Strips> FindStrips(const ScheduleState& state) {
   });
   const int64_t threads = !is_known ? kThreadsOfUnknown : rows >= kShortRows ? kThreadsOfStrip : kThreadsOfShort;
   tile.rows_of_threads = threads / tile.across;
+  if (!is_known) tile.unknown_at_once = kUnknownRowsAtOnce;
   while (tile.rows_of_threads > 1 && tile.rows_of_threads * 2 > rows) tile.rows_of_threads /= 2;
   if (around * ((length + tile.tile() - 1) / tile.tile()) < kLeastStrips) return Declined{"it has few strips"};
   return strips;
