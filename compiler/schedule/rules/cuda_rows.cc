@@ -36,14 +36,17 @@ namespace {
 // The reductions of shorter rows are left to a thread for each element.
 constexpr int64_t kShortestRow = 4;
 // The threads of a row of unknown length; the threads that a block of several rows has; the bytes of a row that a thread
-// has, where there may be enough threads, and where a block's threads still keep a row in their registers.
-constexpr int64_t kUsualThreads = 256, kThreadsOfRows = 256, kBytesOfThread = 64, kMostBytesOfThread = 160;
+// has, where there may be enough threads.
+constexpr int64_t kUsualThreads = 256, kThreadsOfRows = 256, kBytesOfThread = 64;
+// The same where a block's threads still keep a row in their registers: alone, and beside other inputs (scales).
+constexpr int64_t kMostBytesOfThread = 200, kMostBytesBesideInputs = 128;
 // The same of short rows, where few threads have one, and of columns.
 constexpr int64_t kFewThreads = 8, kFewBytesOfThread = 32, kMostBytesOfColumns = 128;
 // The threads of a block of columns, unless these are long, and how many columns it has; how many bytes of columns lie side
 // by side at least, and in the longest ones; how many blocks are worth more than wide ones.
 constexpr int64_t kUsualThreadsOfColumns = 512, kColumnsOfBlock = 32;
-constexpr int64_t kUsualBytesOfColumns = 64, kLeastBytesOfColumns = 32, kBlocksThatFill = 264;
+constexpr int64_t kUsualBytesOfColumns = 64, kBytesOfUnalignedColumns = 128, kLeastBytesOfColumns = 32;
+constexpr int64_t kBlocksThatFill = 264, kSectorBytes = 32;
 // The longest access of a thread, the least bytes of a vector, and the bytes of a stage in between that a block keeps.
 constexpr int64_t kLongestAccess = 16, kShortestVector = 4, kMostKeptBytes = 24 << 10;
 // Rounds of a thread that are unrolled: all of them up to the first number, else as many as the second one at a time.
@@ -95,15 +98,16 @@ struct CudaColumnThreads {
   int64_t threads, columns;
 };
 std::optional<CudaColumnThreads> ThreadsOfColumns(std::optional<int64_t> length, int64_t widest,
-                                                  std::optional<int64_t> columns) {
+                                                  std::optional<int64_t> columns, bool is_aligned) {
   if (!length) return {};
   // Smaller blocks, of wider rows, are better where threads then still keep all.
   struct Try {
     int64_t bytes_of_thread, most_threads, least_bytes_of_columns;
   };
-  for (const Try& attempt : {Try{kBytesOfThread, kUsualThreadsOfColumns, kUsualBytesOfColumns},
-                             Try{kMostBytesOfColumns, kUsualThreadsOfColumns, kUsualBytesOfColumns},
-                             Try{kMostBytesOfColumns, kCudaMaxBlockThreads, kUsualBytesOfColumns},
+  const int64_t usual_bytes = is_aligned ? kUsualBytesOfColumns : kBytesOfUnalignedColumns;
+  for (const Try& attempt : {Try{kBytesOfThread, kUsualThreadsOfColumns, usual_bytes},
+                             Try{kMostBytesOfColumns, kUsualThreadsOfColumns, usual_bytes},
+                             Try{kMostBytesOfColumns, kCudaMaxBlockThreads, usual_bytes},
                              Try{kMostBytesOfColumns, kCudaMaxBlockThreads, kLeastBytesOfColumns}}) {
     CudaColumnThreads chosen{1, kThreadsOfRows};
     while (chosen.threads * attempt.bytes_of_thread < *length * widest) chosen.threads *= 2;
@@ -202,9 +206,11 @@ class CudaRowsBuilder {
     length_ = 1;
     int64_t widest = 1, narrowest = kLongestAccess, widest_in_memory = 1;
     bool has_places_over_axes = false;
+    std::set<const PrimVarNode*> parameters;
     const auto count = [&](const Buffer& buffer) {
       widest = std::max(widest, BytesOf(buffer->dtype));
       narrowest = std::min(narrowest, BytesOf(buffer->dtype));
+      if (!s_.state().IsAllocated(buffer)) parameters.insert(buffer->data.get());
       if (!s_.state().IsAllocated(buffer)) widest_in_memory = std::max(widest_in_memory, BytesOf(buffer->dtype));
     };
     for (const BlockSite& site : Stages()) {
@@ -240,7 +246,9 @@ class CudaRowsBuilder {
     while (lanes_ > 1 && (*length_ % lanes_ != 0 || *length_ < threads_ * lanes_)) lanes_ /= 2;
     if (lanes_ * narrowest < kShortestVector) lanes_ = 1;
     const int64_t round = threads_ * lanes_;
-    keeps_ = length_ && (*length_ + round - 1) / round * lanes_ * widest <= kMostBytesOfThread;
+    const int64_t most_bytes =
+        parameters.size() > 2 ? kMostBytesBesideInputs : kMostBytesOfThread;  // one is the result
+    keeps_ = length_ && (*length_ + round - 1) / round * lanes_ * widest <= most_bytes;
     const std::optional<int64_t> innermost =
         axes.empty() ? 1 : ConstantExtent(*last.block().iter_vars[static_cast<size_t>(axes.back())]);
     // A block's rows, and a thread's places, are boxes: of several axes only where they divide the innermost one.
@@ -452,7 +460,7 @@ class CudaRowsBuilder {
     row.thread = parts[1];
     row.rounds = {parts[0]};
     const int64_t rounds = extent ? *extent / (threads_ * (row.lanes.empty() ? 1 : lanes_)) : 0;
-    if ((!extent || rounds > kMostUnrolled) && !keeps_) {
+    if (rounds > kMostUnrolled && !keeps_) {
       const LoopRVs many = s_.Split(parts[0], {kRest, kUnrolledOfMany});
       row.rounds = {many[0], many[1]};
     }
@@ -658,6 +666,7 @@ Match<CudaRowsFound> FindForm(const ScheduleState& state, const BlockSite& site)
   int64_t passes = 0, widest = 1;
   std::optional<int64_t> length, rows;
   std::optional<RowsForm> form;
+  bool is_aligned = true;  // rows of columns begin where memory's sectors do
   for (const BlockSite& stage : sites) {
     const RowAxes& of = axes->at(stage.block().name);
     if (of.rows.empty()) return Declined{"it has one row"};
@@ -689,13 +698,20 @@ Match<CudaRowsFound> FindForm(const ScheduleState& state, const BlockSite& site)
     }
     if (!own || (form && *form != *own)) return Declined{"neighbours in memory are neither of a row nor rows"};
     form = own;
+    for (const LinearAccess& access : contiguity.accesses()) {
+      if (access.load == nullptr) continue;
+      for (const AxisPart& part : of.own) {
+        const int64_t step = contiguity.Step(access, part.axis).value_or(1);
+        is_aligned &= step == 0 || step * BytesOf(access.load->buffer->dtype) % kSectorBytes == 0;
+      }
+    }
     if (!is_reduction) continue;
     length = LengthOfParts(stage, of.own);
     rows = LengthOfParts(stage, of.rows);
   }
   if (passes < 2) return Declined{"it has one reduction"};
   if (form != RowsForm::kColumns) return CudaRowsFound{*form};
-  const std::optional<CudaColumnThreads> threads = ThreadsOfColumns(length, widest, rows);
+  const std::optional<CudaColumnThreads> threads = ThreadsOfColumns(length, widest, rows, is_aligned);
   if (!threads) return Declined{"its columns are too long for registers"};
   return CudaRowsFound{*form, *threads};
 }
