@@ -494,14 +494,43 @@ Statements DefineScatterElementsOnCuda(const TeArgs& args, const Buffers& inputs
   return SortedScatter(list, *CombineOf(args.call()), inputs[2], out).Define(inputs[0]);
 }
 
-// Lines along the axis have nothing to do with each other: a thread for each, which takes its updates in order.
+// Lines along the axis have nothing to do with each other: a thread for each, which takes its updates in order, and reads
+// some of them before it stores the first of these.
 Statements DefineScatterLinesOnCuda(const TeArgs& args, const Buffers& inputs, const Buffers& outputs) {
   const Buffer& indices = inputs[1];
   const Buffer& out = outputs[0];
   const size_t axis = AxisOfScatter(args, out);
+  const PrimExpr& count = indices->shape[axis];
+  const auto update = [&](const Places& to, const PrimExpr& index, const PrimExpr& value) {
+    return AtPlace(index, out->shape[axis], [&](const PrimExpr& place) {
+      const Places at = At(to, axis, place);
+      return Store(out, Combined(*CombineOf(args.call()), Load(out, at), value), at);
+    });
+  };
   const Stmt scatter = OverElements(Others(indices->shape, axis), [&](const Places& line) {
-    return Loop(indices->shape[axis],
-                [&](const PrimExpr& k) { return ScatterElement(args, inputs, out, axis, At(line, axis, k)); });
+    constexpr int64_t kAtOnce = 8;
+    const auto element = [&](const Buffer& of, const PrimExpr& k) { return Load(of, At(line, axis, k)); };
+    const std::function<Stmt(const PrimExpr&, Places)> read = [&](const PrimExpr& first, Places values) -> Stmt {
+      const auto number = std::ssize(values);
+      if (number < 2 * kAtOnce) {
+        const Buffer& from = number % 2 == 0 ? indices : inputs[2];
+        return Let(number % 2 == 0 ? "given" : "update", element(from, first + number / 2), [&](const PrimExpr& value) {
+          Places more = values;
+          more.push_back(value);
+          return read(first, std::move(more));
+        });
+      }
+      std::vector<Stmt> stores;
+      for (size_t k = 0; k < values.size(); k += 2) stores.push_back(update(line, values[k], values[k + 1]));
+      return ir::MakeSeq(std::move(stores));
+    };
+    const PrimExpr whole = ir::FloorDiv(count, ir::Int64(kAtOnce));
+    const Stmt most = Loop(whole, [&](const PrimExpr& k) { return read(k * kAtOnce, {}); });
+    const Stmt rest = Loop(ir::FloorMod(count, ir::Int64(kAtOnce)), [&](const PrimExpr& k) {
+      const PrimExpr at = whole * kAtOnce + k;
+      return update(line, element(indices, at), element(inputs[2], at));
+    });
+    return ir::MakeSeq({most, rest});
   });
   return std::vector<Stmt>{CopyNest(inputs[0], out), Assert(ElementsFit(inputs, out, axis), kShapesMessage, scatter)};
 }
