@@ -76,6 +76,19 @@ bool HasQuotients(const BlockSite& site) {
   return finder.found;
 }
 
+// Whether the stage computes in float64.
+bool HasDoubles(const BlockSite& site) {
+  struct Finder : PrimVisitor {
+    bool found = false;
+    void VisitPrim(const PrimExpr& expr) override {
+      found |= expr->dtype.is_floating() && expr->dtype.bits > 32;
+      PrimVisitor::VisitPrim(expr);
+    }
+  } finder;
+  finder.VisitPrim(StoreOf(site).value);
+  return finder.found;
+}
+
 // Whether the reader needs each element of the stage at many of its places: along its last axis it reads one after the
 // other, and does so again for every value of another axis.
 bool ReadsRepeatedly(const BlockSite& reader, const Buffer& buffer) {
@@ -95,10 +108,13 @@ bool ReadsRepeatedly(const BlockSite& reader, const Buffer& buffer) {
 // Whether the stage is a table: values that take arithmetic to compute, each of which every reader needs at many of its
 // own places. Values that the places alone tell are cheaper to store than those of other tensors, which a fused group
 // would otherwise read once.
-bool IsTable(const BlockSite& site, const std::vector<BlockSite>& readers) {
-  constexpr int64_t kLeastCost = 6, kLeastCostOfData = 20;
+// On a GPU, whose threads wait for memory meanwhile, more arithmetic costs less than a launch for a table, but for that of
+// float64, which most GPUs are slow at.
+bool IsTable(const BlockSite& site, const std::vector<BlockSite>& readers, bool is_gpu) {
+  constexpr int64_t kLeastCost = 6, kLeastCostOnGpu = 24, kLeastCostOfData = 20;
   const bool has_data = !LoadsOf(site).empty();
-  if (CostOfInstance(site) < (has_data ? kLeastCostOfData : kLeastCost)) return false;
+  const bool waits = is_gpu && !HasDoubles(site);
+  if (CostOfInstance(site) < (has_data ? kLeastCostOfData : waits ? kLeastCostOnGpu : kLeastCost)) return false;
   const size_t rank = site.block().iter_vars.size();
   return std::ranges::all_of(readers, [&](const BlockSite& reader) {
     return has_data ? ReadsRepeatedly(reader, StoreOf(site).buffer) : reader.block().iter_vars.size() > rank;
@@ -130,13 +146,15 @@ Match<> MatchesInline(const ScheduleState& state, const BlockSite& site, const T
   if (WritesOutput(state, site)) return Declined{"it writes a result of the kernel"};
   const std::vector<BlockSite> readers = state.Readers(StoreOf(site).buffer);
   if (readers.empty()) return Declined{"nothing reads it"};
+  const bool is_gpu = target.kind == Target::Kind::kCuda;
   if (site.block().annotations.Find(te::kIsKept) != nullptr) {
-    if (target.kind == Target::Kind::kCuda) return Taken{};  // its tiles hold elements as they are
+    if (is_gpu) return Taken{};  // its tiles hold elements as they are
     return Declined{"it is computed once for a reduction that reads it many times"};
   }
   if (!FitsInto(site, readers)) return Declined{"its readers' formulas would get too long"};
-  if (IsTable(site, readers)) return Declined{"it is a table: values that its readers need many times"};
-  if (IsRowSource(state, site)) return Declined{"its reader takes rows of it at places from a table"};
+  if (IsTable(site, readers, is_gpu)) return Declined{"it is a table: values that its readers need many times"};
+  // Threads of a GPU compute an element where it is read: what neighbours share is in their caches.
+  if (!is_gpu && IsRowSource(state, site)) return Declined{"its reader takes rows of it at places from a table"};
   const bool only_injective =
       std::all_of(readers.begin(), readers.end(), [&](const BlockSite& reader) { return IsInjective(state, reader); });
   // A reader whose formula has cases reads each element several times.
