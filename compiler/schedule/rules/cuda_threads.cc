@@ -24,7 +24,7 @@ constexpr int64_t kThreadsOfBlock = 8 * kCudaWarpThreads;
 // The longest access of a thread, and the threads that are worth more than longer accesses.
 constexpr int64_t kBytesOfThread = 16, kEnoughThreads = 32 << 10;
 // Lanes that are loaded one by one: of bytes, and the terms that they may have together.
-constexpr int64_t kMostSingleLanes = 8, kMostSingleTerms = 2048;
+constexpr int64_t kMostSingleLanes = 8, kMostSingleTerms = 512;
 
 // What a thread of an element-wise block takes: neighbours, and how often so many, a block's threads apart.
 struct ThreadShare {

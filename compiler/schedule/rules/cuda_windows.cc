@@ -16,9 +16,21 @@ namespace ingot::schedule {
 namespace {
 
 constexpr int64_t kThreadsOfWindows = 8 * kCudaWarpThreads;
-constexpr int64_t kMostTapsAtOnce = 64;
+// Taps that are unrolled: of windows along every axis, and others.
+constexpr int64_t kMostTapsAtOnce = 64, kMostOtherTapsAtOnce = 32;
+// Words of the taps of a thread.
+constexpr int64_t kMostWordsOfTaps = 400;
 // Elements of a thread, of long windows too, and the threads that are worth more than that.
 constexpr int64_t kRowsOfThread = 4, kRowsOfLongWindows = 8, kLongWindow = 16, kThreadsThatFill = 32 << 10;
+
+int64_t MostTaps(const BlockSite& site) {
+  const std::vector<WindowAxis> axes = WindowAxes(site);
+  const bool is_window = std::ranges::all_of(ReduceIters(site), [&](int iter) {
+    return ConstantExtent(*site.block().iter_vars[static_cast<size_t>(iter)]) == 1 ||
+           std::ranges::any_of(axes, [&](const WindowAxis& axis) { return axis.reduced == iter; });
+  });
+  return is_window ? kMostTapsAtOnce : kMostOtherTapsAtOnce;
+}
 
 // The dimension along which a thread has several elements, and how many.
 struct ThreadRows {
@@ -32,7 +44,7 @@ ThreadRows ChooseRows(const BlockSite& site) {
   int64_t taps = 1, results = 1;
   for (const int iter : ReduceIters(site)) {
     const std::optional<int64_t> extent = extent_of(iter);
-    if (!extent || __builtin_mul_overflow(taps, *extent, &taps) || taps > kMostTapsAtOnce) return {};
+    if (!extent || __builtin_mul_overflow(taps, *extent, &taps) || taps > MostTaps(site)) return {};
   }
   for (const int iter : SpatialIters(site)) {
     if (__builtin_mul_overflow(results, extent_of(iter).value_or(kThreadsThatFill), &results)) return {};
@@ -45,7 +57,10 @@ ThreadRows ChooseRows(const BlockSite& site) {
       while (rows.count > 1 && rows.count > extent_of(axis.iter).value_or(rows.count)) rows.count /= 2;
     }
   }
-  while (rows.count > 1 && results / rows.count < kThreadsThatFill) rows.count /= 2;
+  const int64_t words = (StoreOf(site).buffer->dtype.bits + 31) / 32;
+  while (rows.count > 1 && (results / rows.count < kThreadsThatFill || taps * rows.count * words > kMostWordsOfTaps)) {
+    rows.count /= 2;
+  }
   return rows;
 }
 
@@ -65,6 +80,7 @@ std::vector<BlockName> ApplyCudaWindows(Schedule& s, const BlockSite& site, cons
   const BlockRV reduction = s.GetBlock(site.block().name);
   InlineMoves(s, reduction);
   const BlockRV out = WriteBack(s, reduction, handled);
+  const int64_t most_taps = MostTaps(site);
   const ThreadRows rows = ChooseRows(site);
   const LoopRVs of_out = s.GetLoops(out);
   if (!s.status().ok()) return handled;
@@ -92,14 +108,14 @@ std::vector<BlockName> ApplyCudaWindows(Schedule& s, const BlockSite& site, cons
     (Reduces(below, inner) ? reducing : spatial).push_back(inner.loop);
     if (!Reduces(below, inner) || !s.status().ok()) continue;
     const auto count = ir::AsConstInt(s.Loop(inner.loop).loop->extent);
-    taps = count && taps <= kMostTapsAtOnce && *count <= kMostTapsAtOnce ? taps * *count : kMostTapsAtOnce + 1;
+    taps = count && taps <= most_taps && *count <= most_taps ? taps * *count : most_taps + 1;
   }
   if (!reducing.empty()) {
     std::vector<LoopRV> order = reducing;
     order.insert(order.end(), spatial.begin(), spatial.end());
     if (order.size() > 1) s.Reorder(order);
     const BlockRV start = s.DecomposeReduction(reduction, reducing.front());
-    if (taps <= kMostTapsAtOnce) {
+    if (taps <= most_taps) {
       for (const LoopRV loop : reducing) s.Unroll(loop);
     }
     if (!s.IsVoid(of_thread)) {
