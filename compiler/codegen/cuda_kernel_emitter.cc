@@ -65,6 +65,7 @@ Result<DimCode> CudaKernelEmitter::Emit() {
   llvm::Function* kernel = AddKernel();
   function_.Start(kernel);
   BindArguments(kernel);
+  exprs_.ProveAlignment();
   tiles_.SpreadOverBanks(launch_.body);
   exprs_.set_prefers_predicates(!HasDeviceLoops(launch_.body));
   stmts_.Emit(launch_.body);

@@ -3,6 +3,7 @@
 #include "compiler/codegen/expr_emitter.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "runtime/check.h"
@@ -345,7 +346,26 @@ std::optional<Address> ExprEmitter::EmitAddress(const ir::Buffer& buffer, const 
   }
   const auto* stride = llvm::dyn_cast_or_null<llvm::ConstantInt>(address.stride);
   address.contiguous = is_affine && (address.lanes == 1 || (stride != nullptr && stride->isOne()));
+  if (proves_alignment_ && address.contiguous && address.lanes > 1) address.alignment = AlignmentOf(buffer, indices);
   return address;
+}
+
+// Of the vector, in bytes, as far as its first lane's place is known to be a multiple of its lanes.
+int64_t ExprEmitter::AlignmentOf(const ir::Buffer& buffer, const std::vector<ir::PrimExpr>& indices) {
+  const auto* last = ir::As<ir::RampNode>(indices.back());
+  const int64_t bytes = last != nullptr ? last->lanes * buffer->dtype.bits / 8 : 1;
+  const bool is_power = bytes > 1 && std::has_single_bit(static_cast<uint64_t>(bytes));
+  if (!is_power || !buffer->strides.empty() || buffer->elem_offset) return 1;
+  if (memory_.Find(buffer->data.get())->alignment % bytes != 0) return 1;
+  ir::PrimExpr place = ir::Int64(0);
+  for (size_t k = 0; k < indices.size(); ++k) {
+    const ir::PrimExpr& index = indices[k];
+    const auto* broadcast = ir::As<ir::BroadcastNode>(index);
+    if (broadcast == nullptr && !index->dtype.is_scalar() && k + 1 != indices.size()) return 1;
+    const ir::PrimExpr& base = broadcast != nullptr ? broadcast->value : k + 1 == indices.size() ? last->base : index;
+    place = place * buffer->shape[k] + base;
+  }
+  return analyzer_.ProveDivisible(analyzer_.Simplify(place), last->lanes) ? bytes : 1;
 }
 
 llvm::Value* ExprEmitter::EmitLoad(const ir::BufferLoadNode& load) {

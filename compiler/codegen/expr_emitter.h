@@ -46,6 +46,8 @@ class ExprEmitter {
   // Binds a scalar parameter to the value in the low bytes of an i64.
   void BindWord(const ir::PrimVarNode& variable, llvm::Value* word);
   void SetRange(const ir::PrimVar& variable, const ir::Range& range) { analyzer_.Bind(variable, range); }
+  // Vectors are accessed with the alignment that is found for them, not with that of an element.
+  void ProveAlignment() { proves_alignment_ = true; }
   arith::Analyzer& analyzer() { return analyzer_; }          // which knows the ranges
   llvm::Value* Find(const ir::PrimVarNode* variable) const;  // null: not bound
   // On a GPU, whether conditional values are computed without branches, with loads by predicate, so that the loads of
@@ -74,6 +76,7 @@ class ExprEmitter {
   llvm::Value* EmitExternal(const ir::PrimCallNode& call);
   // Reports the message and returns a placeholder.
   llvm::Value* Unsupported(DataType dtype, const std::string& message);
+  int64_t AlignmentOf(const ir::Buffer& buffer, const std::vector<ir::PrimExpr>& indices);
 
   FunctionBuilder& function_;
   KernelStatus& status_;
@@ -85,6 +88,7 @@ class ExprEmitter {
   Arithmetic arithmetic_;
   IntrinsicEmitter intrinsics_;
   arith::Analyzer analyzer_;
+  bool proves_alignment_ = false;
   VariableMap variables_;
   int no_overflow_depth_ = 0;  // nesting depth of EmitWithoutOverflow
   int lane_depth_ = 0;         // of vectors whose lanes are computed one by one

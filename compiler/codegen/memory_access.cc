@@ -20,6 +20,13 @@ llvm::Align ElementAlignment(DataType dtype) {
   return llvm::Align(static_cast<uint64_t>(dtype.is_bool() ? 1 : dtype.bits / 8));
 }
 
+// Of the access of all lanes of the address.
+llvm::Align AlignmentOf(const Address& address, const llvm::Value* offset, DataType dtype) {
+  const llvm::Align of_element = ElementAlignment(dtype);
+  if (offset != address.offset || dtype.lanes != address.lanes) return of_element;
+  return std::max(of_element, llvm::Align(static_cast<uint64_t>(address.alignment)));
+}
+
 }  // namespace
 
 MemoryAccess::MemoryAccess(FunctionBuilder& function, const std::string& kernel, const Target& target)
@@ -73,7 +80,7 @@ llvm::Value* MemoryAccess::LoadAt(const Address& address, llvm::Value* offset, D
     INGOT_CHECK(dtype.is_scalar(), "a vector is loaded by a condition");
     return LoadIf(predicate_, numeric_.MemoryType(dtype), pointer);
   }
-  llvm::LoadInst* load = b_.CreateAlignedLoad(numeric_.MemoryType(dtype), pointer, ElementAlignment(dtype));
+  llvm::LoadInst* load = b_.CreateAlignedLoad(numeric_.MemoryType(dtype), pointer, AlignmentOf(address, offset, dtype));
   scopes_.Annotate(load, address.storage.alias_scope);
   return load;
 }
@@ -104,7 +111,8 @@ llvm::Value* MemoryAccess::LoadIf(llvm::Value* condition, llvm::Type* type, llvm
 
 void MemoryAccess::StoreAt(const Address& address, llvm::Value* offset, llvm::Value* value, DataType dtype) {
   llvm::Value* pointer = ElementPointer(address, dtype, offset);
-  scopes_.Annotate(b_.CreateAlignedStore(value, pointer, ElementAlignment(dtype)), address.storage.alias_scope);
+  scopes_.Annotate(b_.CreateAlignedStore(value, pointer, AlignmentOf(address, offset, dtype)),
+                   address.storage.alias_scope);
 }
 
 bool MemoryAccess::IsLocal(const Address& address) {

@@ -32,6 +32,7 @@ struct Address {
   llvm::Value* stride = nullptr;  // i64, between lanes; null: gathered
   bool contiguous = false;
   int lanes = 1;
+  int64_t alignment = 1;  // of a vector, where it is known to be more than an element's: in bytes
 };
 
 // The lanes that take part in vector accesses of as many lanes; without one, all do.
