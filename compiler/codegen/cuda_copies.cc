@@ -24,32 +24,40 @@ constexpr int64_t kChunkBytes = 16;
 // What the banks of shared memory give at once.
 constexpr int64_t kBanksBytes = 128;
 
-// The buffers in shared memory, those that anything but copies of chunks stores to and products of warps load from, and
-// those of which a product's summands do not lie next to each other.
+// The buffers in shared memory, those that anything but copies of chunks stores to and products of warps load from, those
+// of which a product's summands do not lie next to each other, those that groups of warps multiply, and those whose chunks
+// come from panels.
 struct TileAccesses : StmtVisitor {
   std::vector<Buffer> shared;
-  std::set<const PrimVarNode*> others, turned;
+  std::set<const PrimVarNode*> others, turned, of_groups, of_panels;
   using StmtVisitor::Visit;
   void Visit(const AllocateNode& allocate) override {
     if (allocate.buffer->scope == "shared") shared.push_back(allocate.buffer);
     StmtVisitor::Visit(allocate);
   }
   void Visit(const ForNode& loop) override {
-    const bool copied = is_copy_, multiplied = is_product_;
-    is_copy_ |= loop.annotations.Find(schedule::kChunkCopy) != nullptr;
+    const bool copied = is_copy_, multiplied = is_product_, grouped = is_of_groups_;
+    is_of_groups_ |= loop.annotations.Find(schedule::kGroupProduct) != nullptr;
+    const ir::AttrValue* copies = loop.annotations.Find(schedule::kChunkCopy);
+    is_copy_ |= copies != nullptr;
+    const int64_t* kind = copies != nullptr ? copies->get<int64_t>() : nullptr;
+    is_of_panel_ = kind != nullptr && *kind == schedule::kIsOfPanel;
     is_product_ |= loop.annotations.Find(schedule::kWarpProduct) != nullptr ||
                    loop.annotations.Find(schedule::kGroupProduct) != nullptr;
     if (is_product_ && !multiplied) summand_ = loop.var;
     StmtVisitor::Visit(loop);
     is_copy_ = copied;
     is_product_ = multiplied;
+    is_of_groups_ = grouped;
   }
   void Visit(const BufferStoreNode& store) override {
     if (!is_copy_) others.insert(store.buffer->data.get());
+    if (is_copy_ && is_of_panel_) of_panels.insert(store.buffer->data.get());
     StmtVisitor::Visit(store);
   }
   void Visit(const BufferLoadNode& load) override {
     if (!is_product_) others.insert(load.buffer->data.get());
+    if (is_of_groups_) of_groups.insert(load.buffer->data.get());
     if (is_product_ && !load.indices.empty() && !UsesSummand(load)) turned.insert(load.buffer->data.get());
     StmtVisitor::Visit(load);
   }
@@ -61,7 +69,7 @@ struct TileAccesses : StmtVisitor {
     const PrimExpr next = Substitute(load.indices.back(), {{summand_, PrimExpr(summand_) + 1}});
     return IsConstInt(analyzer.Simplify(next - load.indices.back()), 1);
   }
-  bool is_copy_ = false, is_product_ = false;
+  bool is_copy_ = false, is_product_ = false, is_of_groups_ = false, is_of_panel_ = false;
   PrimVar summand_;
 };
 
@@ -79,8 +87,10 @@ void CudaTiles::SpreadOverBanks(const Stmt& launch) {
     const int64_t rows = std::max<int64_t>(kBanksBytes / bytes, 1);  // that lie in all banks together
     const bool loads_words = tile->dtype.bits == 32 && rows == 1 && accesses.turned.contains(tile->data.get());
     const int64_t chunks = loads_words ? 2 : 1;  // of eight words, which a warp loads of each row
-    spreads_[tile->data.get()] = {static_cast<unsigned>(std::countr_zero(static_cast<uint64_t>(bytes * rows))),
-                                  kBanksBytes / kChunkBytes / rows / chunks - 1, chunks};
+    spreads_[tile->data.get()] = {
+        static_cast<unsigned>(std::countr_zero(static_cast<uint64_t>(bytes * rows))),
+        kBanksBytes / kChunkBytes / rows / chunks - 1, chunks,
+        accesses.of_panels.contains(tile->data.get()) && chunks == 1 && !accesses.of_groups.contains(tile->data.get())};
   }
 }
 
@@ -89,7 +99,7 @@ bool CudaTiles::IsSwizzled(const Buffer& tile) const {
   constexpr int64_t kRows = 8;
   const auto found = spreads_.find(tile->data.get());
   return found != spreads_.end() && found->second.shift == kRowShift && found->second.mask == kRows - 1 &&
-         found->second.chunks == 1;
+         found->second.chunks == 1 && !found->second.is_rotated;
 }
 
 // Elements of so many bytes apart are moved by as much: that many rows repeat the numbers that move their chunks.
@@ -108,7 +118,13 @@ llvm::Value* CudaTiles::Moved(const Buffer& tile, llvm::Value* offset) {
   const int64_t chunk = (kChunkBytes >> elements_shift) * found->second.chunks, in_banks = found->second.mask * chunk;
   llvm::Value* row = b_.CreateLShr(offset, found->second.shift - elements_shift);
   llvm::Value* own = b_.CreateAnd(offset, Number(in_banks));
-  llvm::Value* by = b_.CreateMul(b_.CreateAnd(row, Number(found->second.mask)), Number(chunk));
+  llvm::Value* number = b_.CreateAnd(row, Number(found->second.mask));
+  if (found->second.is_rotated) {
+    const int bits = std::bit_width(static_cast<uint64_t>(found->second.mask));
+    number = b_.CreateOr(b_.CreateAnd(b_.CreateShl(row, 1), Number(found->second.mask - 1)),
+                         b_.CreateLShr(number, static_cast<uint64_t>(bits - 1)));
+  }
+  llvm::Value* by = b_.CreateMul(number, Number(chunk));
   return b_.CreateNSWAdd(offset, b_.CreateNSWSub(b_.CreateXor(own, by), own));
 }
 

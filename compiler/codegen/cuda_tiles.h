@@ -66,7 +66,9 @@ class CudaTiles {
 
   // Spreads the rows of the launch's tiles over the banks of shared memory, so that eight rows have a chunk at the same
   // place in different ones: a row of at least 128 bytes begins with the chunk of its number modulo 8, two rows of 64 bytes
-  // share one of 128. Rows of float32 that run along their own side change places by two chunks, and repeat after four rows:
+  // share one of 128. Where chunks come from panels, four rows of two chunks are stored at once: the bits of their number are
+  // rotated by one then, so that these lie in different banks, too (not where groups of warps multiply, whose instructions
+  // say where chunks lie). Rows of float32 that run along their own side change places by two chunks, and repeat after four rows:
   // of those a warp loads 8 elements from each of four. Before anything is emitted. These are the buffers that chunks are copied to and products of warps are
   // made of, and nothing else touches, whose rows are a power of two.
   void SpreadOverBanks(const ir::Stmt& launch);
@@ -91,10 +93,11 @@ class CudaTiles {
   };
 
   // The chunk's number within 128 bytes is changed by `mask` of the bits of an offset in bytes from `shift` on, each of
-  // which is worth `chunks`.
+  // which is worth `chunks`; perhaps rotated by one bit.
   struct Spread {
     unsigned shift = 0;
     int64_t mask = 0, chunks = 1;
+    bool is_rotated = false;
   };
 
   llvm::Value* Number(int64_t value);

@@ -20,6 +20,8 @@ inline constexpr const char* kWarpProduct = kCudaWarpProduct;
 inline constexpr const char* kGroupProduct = "cuda_group_product";
 // The loop copies 16 bytes that lie next to each other to shared memory: one access.
 inline constexpr const char* kChunkCopy = kCudaChunkCopy;
+// Its value where rows are those of a panel, of few chunks, so that threads next to each other copy several of them.
+inline constexpr int64_t kIsOfPanel = 3;
 // Each iteration of the loop copies tiles to shared memory and then uses them: so many iterations' tiles are there or on
 // their way at once.
 inline constexpr const char* kPipelineStages = "cuda_pipeline_stages";

@@ -38,13 +38,11 @@ using namespace ir;  // NOLINT
 namespace {
 
 constexpr int64_t kMmaChunkBytes = 16;
-// The summands of a tile: a row of 128 bytes, which are a line of memory and of shared memory; or half of it.
-constexpr int64_t kMmaDepthBytes = 128;
 // Panels have whole chunks of any dtype.
 constexpr int64_t kMmaPanel = 8;
 // The rows of one matrix that is loaded, and the threads that share a row of sums, with the neighbours that each has.
 constexpr int64_t kMmaMatrixRows = 8, kMmaThreadsOfRow = 4, kMmaNeighbours = 2;
-constexpr int64_t kMmaFew = 32, kMmaMiddle = 64, kMmaLarge = 128, kMmaHuge = 256;
+constexpr int64_t kMmaFewest = 16, kMmaFew = 32, kMmaMiddle = 64, kMmaLarge = 128, kMmaHuge = 256;
 // Fewer rows, columns or summands than these are no work for tiles: no more rows or columns than a matrix has.
 constexpr int64_t kMmaLeastSide = 9, kMmaLeastDepth = 8;
 
@@ -118,14 +116,47 @@ void UnrollOwnLoops(Schedule& schedule, const std::vector<LoopRV>& own, bool vec
   }
 }
 
-std::vector<LoopRV> SpreadPanelCopies(Schedule& schedule, std::vector<LoopRV> loops, int64_t chunks_of_row) {
-  if (chunks_of_row >= kMmaMatrixRows || !schedule.status().ok()) return loops;
-  const LoopRV chunks = loops.back();
-  loops.pop_back();
-  const LoopRVs rows = schedule.Split(loops.size() > 1 ? schedule.Fuse(loops) : loops[0],
-                                      {kRest, kMmaMatrixRows / chunks_of_row, chunks_of_row});
-  schedule.Reorder({rows[2], rows[1]});
-  return {rows[0], rows[2], rows[1], chunks};
+BlockRV SplitMmaSum(Schedule& s, BlockRV& reduction, MmaProduct& product, int64_t parts, BlockRV out,
+                    std::vector<BlockName>& handled) {
+  if (!s.status().ok()) return out;
+  constexpr int64_t kThreadsOfTotal = 256;
+  const BlockSite total = s.Block(reduction);
+  const auto dimension_of = [](const BlockSite& site, int iter) {
+    size_t d = 0;
+    while (d < StoreOf(site).indices.size() && IterOfDimension(site, d) != iter) ++d;
+    return d;
+  };
+  const size_t m = dimension_of(total, product.m), n = dimension_of(total, product.n);
+  const auto& factors = total.block().reads;
+  const Buffer a = factors[static_cast<size_t>(product.a_read)].buffer,
+               b = factors[static_cast<size_t>(product.b_read)].buffer;
+  LoopRV k;
+  for (const InnerLoop& entry : InnerLoops(s, reduction, LoopRV{})) {
+    if (entry.iter == product.k) k = entry.loop;
+  }
+  const BlockRV copy = SplitProductSum(s, reduction, s.Split(k, {parts, kRest})[0], out, kThreadsOfTotal);
+  if (!s.status().ok()) return copy;
+  for (const BlockRV block : {reduction, copy}) handled.push_back(s.Block(block).block().name);
+  const BlockSite site = s.Block(reduction);
+  const auto position = [&](const Buffer& factor) {
+    const auto& all = site.block().reads;
+    return std::ranges::find_if(all, [&](const auto& r) { return r.buffer.same_as(factor); }) - all.begin();
+  };
+  product = {IterOfDimension(site, m + 1),
+             IterOfDimension(site, n + 1),
+             ReduceIters(site)[0],
+             position(a),
+             position(b),
+             product.dtype};
+  return copy;
+}
+
+std::vector<LoopRV> InPanels(Schedule& schedule, std::vector<LoopRV> loops, int64_t width) {
+  const LoopRVs columns = schedule.Split(loops.back(), {kRest, width});
+  loops.back() = columns[1];
+  loops.insert(loops.begin(), columns[0]);
+  schedule.Reorder(loops);
+  return loops;
 }
 
 bool IsMmaDtype(const DataType& dtype) {
@@ -224,6 +255,42 @@ class CudaMmaBuilder {
     }
   }
 
+  // Of a product of matrices that fuse_einsum made, in tiles of this form.
+  CudaMmaBuilder(Schedule& schedule, BlockRV product, const MmaForm& form)
+      : s_(schedule),
+        reduction_(product),
+        rows_(form.rows),
+        columns_(form.columns),
+        stages_(form.stages),
+        parts_(form.parts),
+        panel_(form.panel) {
+    if (!s_.status().ok()) return;
+    const BlockSite site = s_.Block(product);
+    handled_ = {site.block().name};
+    SetProduct(site, *FindMmaProduct(site));
+    for (const int iter : {product_.m, product_.n, product_.k}) {
+      extents_.push_back(ConstantExtent(*site.block().iter_vars[static_cast<size_t>(iter)]));
+    }
+    element_bytes_ = product_.dtype.bits / 8;
+    depth_ = form.depth / element_bytes_;
+    has_copies_ = true;
+    ChooseWarps();
+  }
+
+  // Loops around those of rows and columns are of a batch, or stay as they are.
+  std::vector<BlockName> BuildTiles(BlockRV out, bool has_batch) {
+    if (parts_ > 1) {
+      out = SplitSum(out);
+      has_batch = true;
+    }
+    const LoopRVs all = s_.GetLoops(out);
+    if (!s_.status().ok()) return handled_;
+    MmaLoops loops{{}, all[all.size() - 2], all.back(), {}};
+    if (has_batch) loops.batch = {all.begin(), all.end() - 2};
+    BuildTiles(loops);
+    return handled_;
+  }
+
   std::vector<BlockName> Build() {
     ChooseTile();
     BlockRV out;
@@ -232,21 +299,28 @@ class CudaMmaBuilder {
       if (!s_.status().ok()) return handled_;
       const BlockSite site = s_.Block(reduction_);
       SetProduct(site, *FindMmaProduct(site));
+      has_copies_ = true;
     } else {
       Pad();
       out = WriteBack(s_, reduction_, handled_);
     }
-    if (parts_ > 1) out = SplitSum(out);
+    if (channels_ || parts_ > 1) return BuildTiles(out, /*has_batch=*/true);
     if (!s_.status().ok()) return handled_;
-    MmaLoops loops;
-    if (channels_ && parts_ == 1) {
-      const LoopRVs all = s_.GetLoops(out);
-      loops = {{all.begin(), all.end() - 2}, all[all.size() - 2], all.back(), {}};
-    } else {
-      const BlockSite out_site = s_.Block(out);
-      loops = MmaLoopsOf(s_, out, LoopRV{}, IterOfDimension(out_site, m_dimension_),
-                         IterOfDimension(out_site, n_dimension_));
-    }
+    const BlockSite out_site = s_.Block(out);
+    BuildTiles(MmaLoopsOf(s_, out, LoopRV{}, IterOfDimension(out_site, m_dimension_),
+                          IterOfDimension(out_site, n_dimension_)));
+    return handled_;
+  }
+
+ private:
+  // Gives parts of the sum to different blocks, and returns the block that writes the parts.
+  BlockRV SplitSum(BlockRV out) {
+    const BlockRV copy = SplitMmaSum(s_, reduction_, product_, parts_, out, handled_);
+    ++m_dimension_, ++n_dimension_;
+    return copy;
+  }
+  // By the loops around the block that writes the result.
+  void BuildTiles(const MmaLoops& loops) {
     const auto& [batch, m, n, k] = loops;
     const LoopRVs rows = s_.Split(m, {kRest, rows_}), columns = s_.Split(n, {kRest, columns_});
     std::vector<LoopRV> order = batch;
@@ -257,10 +331,8 @@ class CudaMmaBuilder {
     const bool is_whole = parts_ > 1 || extents_[1].value_or(1) % columns_ == 0;
     UnrollOwnLoops(s_, Spread(rows[1], columns[1], {}), is_whole && n_dimension_ > m_dimension_);
     BindTiles(s_, batch, rows[0], columns[0]);
-    return handled_;
   }
 
- private:
   void SetProduct(const BlockSite& site, const MmaProduct& product) {
     product_ = product;
     const BufferStoreNode& store = StoreOf(site);
@@ -270,49 +342,73 @@ class CudaMmaBuilder {
     }
   }
 
-  // Large tiles where there are enough of them to fill a GPU, since they read each factor less often, and where nothing is
-  // known of both sides: few tiles of a small product cost less than slow ones of a large product. Few rows where there are
-  // no more. Two blocks of large tiles are in a multiprocessor at once, whose copies and products overlap: tiles of 256 are
-  // slower.
+  // The form that takes the least time, where all sizes are known.
   void ChooseTile() {
-    constexpr int64_t kManyTiles = 128, kUsualStages = 4, kManySummands = 512;
-    const auto [rows, columns] = std::pair{extents_[0], extents_[1]};
-    int64_t usual_rows = rows.value_or(kMmaMiddle) <= kMmaFew ? kMmaFew : kMmaMiddle, usual_columns = kMmaMiddle;
-    if (!rows && columns.value_or(kMmaLarge) >= kMmaLarge) usual_columns = kMmaLarge;
-    if (!columns && rows.value_or(kMmaLarge) >= kMmaLarge) usual_rows = kMmaLarge;
-    for (const auto& [r, c] : {std::pair{kMmaMiddle, kMmaLarge}, {kMmaLarge, kMmaMiddle}, {kMmaLarge, kMmaLarge}}) {
-      if (rows && columns && *rows / r * (*columns / c) >= kManyTiles) usual_rows = r, usual_columns = c;
-    }
-    rows_ = s_.Choose("cuda_mma.rows", usual_rows, {kMmaFew, kMmaMiddle, kMmaLarge, kMmaHuge});
-    std::vector<int64_t> columns_of_rows = {kMmaMiddle, kMmaLarge};  // threads have registers for 128 x 256 sums
-    if (rows_ < kMmaHuge) columns_of_rows.push_back(kMmaHuge);
-    columns_ = s_.Choose("cuda_mma.columns", usual_columns, std::move(columns_of_rows));
+    constexpr int64_t kManySummands = 512, kUsualStages = 4;
     const int64_t whole = kMmaDepthBytes / element_bytes_, half = whole / 2;
+    MmaForm usual = UsualForm();
     const int64_t summands = extents_[2].value_or(whole);
     const bool is_half = summands % whole > 0 && summands % whole <= half && summands < kManySummands;
+    if (is_half) usual.rows = std::max(usual.rows, kMmaFew), usual.parts = 1;
+    rows_ = s_.Choose("cuda_mma.rows", usual.rows, {kMmaFewest, kMmaFew, kMmaMiddle, kMmaLarge, kMmaHuge});
+    std::vector<int64_t> columns_of_rows = {kMmaFew, kMmaMiddle, kMmaLarge};
+    if (rows_ < kMmaHuge) columns_of_rows.push_back(kMmaHuge);  // registers suffice for 128 x 256 sums
+    columns_ = s_.Choose("cuda_mma.columns", usual.columns, std::move(columns_of_rows));
+    const bool is_usual = rows_ == usual.rows && columns_ == usual.columns;
     depth_ = s_.Choose("cuda_mma.depth", is_half ? half : whole, {half, whole});
-    stages_ = s_.Choose("cuda_mma.stages", kUsualStages, {2, 3, kUsualStages});
-    // Warps have parts of at most 64 rows and columns; four of them, or eight of the largest tiles.
+    stages_ = s_.Choose("cuda_mma.stages", is_usual ? usual.stages : kUsualStages, {2, 3, kUsualStages, 5, 8});
+    ChooseWarps();
+    // Each thread has something to copy.
+    if (std::min(rows_, columns_) * depth_ < Threads() * Chunk()) depth_ = whole;
+    stages_ = std::min(stages_, kCudaMostSharedBytes / ((rows_ + columns_) * depth_ * element_bytes_));
+    std::vector<int64_t> candidates;
+    const int64_t most_parts = std::max(usual.parts, summands / depth_);
+    for (int64_t i = 1; i <= most_parts; i *= 2) candidates.push_back(i);
+    if (std::ranges::find(candidates, usual.parts) == candidates.end()) candidates.push_back(usual.parts);
+    std::ranges::sort(candidates);
+    parts_ = s_.Choose("cuda_mma.parts", usual.parts, std::move(candidates));
+  }
+  // Of a convolution, or where a size is not known: large tiles where there are enough of them to fill a GPU, since they
+  // read each factor less often, and where nothing is known of both sides: few tiles of a small product cost less than slow
+  // ones of a large product. Few rows where there are no more. Two blocks of large tiles are in a multiprocessor at once,
+  // whose copies and products overlap: tiles of 256 are slower.
+  MmaForm UsualForm() const {
+    constexpr int64_t kManyTiles = 128;
+    const auto [rows, columns] = std::pair{extents_[0], extents_[1]};
+    if (!channels_ && rows && columns && extents_[2] && batch_) {
+      return ChooseMmaForm({.batch = std::max<int64_t>(*batch_, 1),
+                            .rows = std::max<int64_t>(*rows, 1),
+                            .columns = std::max<int64_t>(*columns, 1),
+                            .summands = std::max<int64_t>(*extents_[2], 1),
+                            .element_bytes = element_bytes_});
+    }
+    MmaForm form;
+    form.rows = rows.value_or(kMmaMiddle) <= kMmaFew ? kMmaFew : kMmaMiddle;
+    if (!rows && columns.value_or(kMmaLarge) >= kMmaLarge) form.columns = kMmaLarge;
+    if (!columns && rows.value_or(kMmaLarge) >= kMmaLarge) form.rows = kMmaLarge;
+    for (const auto& [r, c] : {std::pair{kMmaMiddle, kMmaLarge}, {kMmaLarge, kMmaMiddle}, {kMmaLarge, kMmaLarge}}) {
+      if (rows && columns && *rows / r * (*columns / c) >= kManyTiles) form.rows = r, form.columns = c;
+    }
+    form.parts = UsualParts(form);
+    return form;
+  }
+  // They have parts of at most 64 rows and columns; four of them, or eight of the largest tiles.
+  void ChooseWarps() {
     constexpr int64_t kWarps = 4;
     warps_of_rows_ = rows_ == kMmaHuge ? kWarps : rows_ > kMmaFew ? 2 : 1;
     warps_of_columns_ = columns_ == kMmaHuge ? kWarps : std::max(kWarps / warps_of_rows_, columns_ / kMmaMiddle);
-    stages_ = std::min(stages_, kCudaMostSharedBytes / ((rows_ + columns_) * depth_ * element_bytes_));
-    std::vector<int64_t> candidates;
-    const int64_t parts = UsualParts();
-    for (int64_t i = 1; i <= parts; i *= 2) candidates.push_back(i);
-    parts_ = s_.Choose("cuda_mma.parts", parts, std::move(candidates));
   }
   // How many blocks share the sum of each tile: where there are tiles for a quarter of a GPU at most, as many as fill it and
   // have some steps each. Their sums are added by a launch of its own, with the consumers, which costs more than it is worth
   // where there are more tiles.
-  int64_t UsualParts() const {
+  int64_t UsualParts(const MmaForm& form) const {
     constexpr int64_t kMultiprocessors = 132, kLeastSteps = 4, kMostParts = 32;
     if (!extents_[0] || !extents_[1] || !extents_[2] || !batch_) return 1;
     const auto tiles_of = [](int64_t count, int64_t tile) { return (count + tile - 1) / tile; };
     const int64_t blocks =
-        std::max<int64_t>(*batch_ * tiles_of(*extents_[0], rows_) * tiles_of(*extents_[1], columns_), 1);
+        std::max<int64_t>(*batch_ * tiles_of(*extents_[0], form.rows) * tiles_of(*extents_[1], form.columns), 1);
     if (blocks > kMultiprocessors / 4) return 1;
-    const int64_t steps = tiles_of(*extents_[2], depth_);
+    const int64_t steps = tiles_of(*extents_[2] * element_bytes_, form.depth);
     return std::clamp<int64_t>(std::min(kMultiprocessors / blocks, steps / kLeastSteps), 1, kMostParts);
   }
   // Elements of 16 bytes.
@@ -325,37 +421,6 @@ class CudaMmaBuilder {
     bool is_padded = false;
     for (size_t i = 0; i < 3; ++i) is_padded |= !extents_[i] || *extents_[i] % tiles[i] != 0;
     if (is_padded) pads_ = PadMmaProduct(s_, reduction_, product_, tiles);
-  }
-
-  // Gives parts of the sum to different blocks. Schedules the sum of the parts with the consumers, a thread for each
-  // element, and returns the block that writes the parts.
-  BlockRV SplitSum(BlockRV out) {
-    if (!s_.status().ok()) return out;
-    constexpr int64_t kThreadsOfTotal = 256;
-    const BlockRV total = reduction_;
-    const auto reads = s_.Block(total).block().reads;
-    const Buffer factors[] = {reads[static_cast<size_t>(product_.a_read)].buffer,
-                              reads[static_cast<size_t>(product_.b_read)].buffer};
-    LoopRV k;
-    for (const InnerLoop& entry : InnerLoops(s_, total, LoopRV{})) {
-      if (entry.iter == product_.k) k = entry.loop;
-    }
-    const BlockRV copy = SplitProductSum(s_, reduction_, s_.Split(k, {parts_, kRest})[0], out, kThreadsOfTotal);
-    if (!s_.status().ok()) return copy;
-    for (const BlockRV block : {reduction_, copy}) handled_.push_back(s_.Block(block).block().name);
-    const BlockSite site = s_.Block(reduction_);
-    const auto position = [&](const Buffer& factor) {
-      const auto& all = site.block().reads;
-      return std::ranges::find_if(all, [&](const auto& r) { return r.buffer.same_as(factor); }) - all.begin();
-    };
-    ++m_dimension_, ++n_dimension_;
-    product_ = {IterOfDimension(site, m_dimension_),
-                IterOfDimension(site, n_dimension_),
-                ReduceIters(site)[0],
-                position(factors[0]),
-                position(factors[1]),
-                product_.dtype};
-    return copy;
   }
 
   // Below the loop over tiles: the start of the sums, the tiles of both factors, and the sums.
@@ -429,7 +494,7 @@ class CudaMmaBuilder {
     const auto [panels, width] = MmaPanelsOf(source, site.block().iter_vars[static_cast<size_t>(iter)]->var);
     const BlockRV staged = s_.CacheRead(reduction_, read, "shared");
     const std::optional<BlockSite> padding = s_.state().OnlyWriter(buffer);
-    if (channels_) {
+    if (has_copies_) {
       s_.ComputeInline(s_.GetBlock(padding->block().name));
     } else if (padding && pads_.contains(padding->block().name) && !IsPaddedFirst(*padding, iter)) {
       s_.ComputeInline(s_.GetBlock(padding->block().name));
@@ -446,12 +511,13 @@ class CudaMmaBuilder {
     }
     std::vector<LoopRV> all;
     for (const InnerLoop& entry : InnerLoops(s_, staged, loop)) all.push_back(entry.loop);
-    if (width != 0) all = SpreadPanelCopies(s_, all, width / Chunk());
+    const bool is_of_panels = width != 0 || (panel_ != 0 && iter == product_.n);
+    if (is_of_panels && width == 0) all = InPanels(s_, all, panel_);
     const LoopRVs parts = s_.Split(s_.Fuse(all), {depth_ * side / (Threads() * Chunk()), Threads(), Chunk()});
     s_.Reorder({parts[1], parts[0], parts[2]});
     s_.Bind(parts[1], "threadIdx.x");
     s_.Unroll(parts[0]);
-    s_.Annotate(parts[2], kChunkCopy, int64_t{1});
+    s_.Annotate(parts[2], kChunkCopy, is_of_panels ? kIsOfPanel : int64_t{1});
   }
 
   Schedule& s_;
@@ -459,11 +525,13 @@ class CudaMmaBuilder {
   std::vector<BlockName> handled_;
   MmaProduct product_;
   std::optional<CudaChannels> channels_;         // nothing: it is a product of matrices as it is
+  bool has_copies_ = false;                      // of its factors, in any case
   std::vector<std::optional<int64_t>> extents_;  // of rows, columns, k
   std::optional<int64_t> batch_ = 1;
   size_t m_dimension_ = 0, n_dimension_ = 0;  // of the result
   int64_t element_bytes_ = 2;
   int64_t rows_ = 1, columns_ = 1, depth_ = 1, stages_ = 2, parts_ = 1;
+  int64_t panel_ = 0;  // where it has copies: the width of those that its columns come from; 0: none
   int64_t warps_of_rows_ = 1, warps_of_columns_ = 1;
   std::set<BlockName> pads_;
 };
@@ -494,6 +562,11 @@ Match<> MatchesCudaMma(const ScheduleState& state, const BlockSite& site, const 
     }
   }
   return Taken{};
+}
+
+void BuildMmaTiles(Schedule& s, BlockRV product, BlockRV out, const MmaForm& form, std::vector<BlockName>& handled) {
+  const std::vector<BlockName> blocks = CudaMmaBuilder(s, product, form).BuildTiles(out, /*has_batch=*/false);
+  handled.insert(handled.end(), blocks.begin(), blocks.end());
 }
 
 std::vector<BlockName> ApplyCudaMma(Schedule& s, const BlockSite& site, const Target&) {

@@ -1,7 +1,7 @@
 // Large matrix products of float16 or bfloat16 with sums in float32 by the matrix instructions of compute capability 9.0
 // that four warps run together and that read both factors from shared memory (wgmma): those products of cuda_mma whose
-// sizes are known, whose rows are aligned, and that have enough tiles for half of a GPU. They look as cuda_mma makes
-// them, with other tiles:
+// sizes are known, whose rows are aligned, and that take less time so (cuda_mma_forms). They look as cuda_mma makes them,
+// with other tiles:
 //
 //   for block = (batch, rows, columns):                    blockIdx.x
 //     for thread:  its sums = 0
@@ -40,87 +40,106 @@ constexpr int64_t kWgmmaRows = 64, kWgmmaWarps = 4, kWgmmaHalves = 2, kWgmmaMatr
 constexpr int64_t kWgmmaThreadsOfRow = 4, kWgmmaNeighbours = 2;
 constexpr int64_t kWgmmaGroups = 2;  // of four warps, of a block
 constexpr int64_t kWgmmaThreads = kWgmmaGroups * kWgmmaWarps * kCudaWarpThreads;
-constexpr int64_t kWgmmaStages = 4;
-// The blocks of a GPU that run at once, one on each multiprocessor, and the tiles of which there are at least so many.
-constexpr int64_t kWgmmaBlocks = 132, kWgmmaLeastTiles = 64;
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-struct WgmmaTile {
-  int64_t rows = 0, columns = 0;
-};
-struct WgmmaSizes {
-  int64_t batch = 1, rows = 1, columns = 1;
-};
-
-// Of two that take the same time the first one was faster on an H200.
-constexpr WgmmaTile kWgmmaTiles[] = {{256, 128}, {128, 256}, {128, 192}, {128, 128}};
-
-// The tile with which a product takes the least time, as far as blocks that run at once end at once, and each takes as
-// long as what it copies: rows and columns for each step. Nothing where there are too few tiles, or more than an eighth of
-// them is padding.
-std::optional<WgmmaTile> UsualWgmmaTile(const WgmmaSizes& sizes) {
-  std::optional<WgmmaTile> best;
-  int64_t best_time = 0;
-  for (const WgmmaTile& tile : kWgmmaTiles) {
-    const int64_t tiles = sizes.batch * CeilDiv(sizes.rows, tile.rows) * CeilDiv(sizes.columns, tile.columns);
-    const int64_t all = tiles * tile.rows * tile.columns;
-    const bool is_full = (all - sizes.batch * sizes.rows * sizes.columns) * 8 <= all;
-    const int64_t time = CeilDiv(tiles, kWgmmaBlocks) * (tile.rows + tile.columns);
-    if (tiles < kWgmmaLeastTiles || !is_full || (best && time >= best_time)) continue;
-    best = tile;
-    best_time = time;
-  }
-  return best;
-}
+constexpr int64_t kWgmmaMostStages = 6;
 
 class CudaWgmmaBuilder {
  public:
-  CudaWgmmaBuilder(Schedule& schedule, const BlockSite& site, const WgmmaTile& usual)
+  CudaWgmmaBuilder(Schedule& schedule, const BlockSite& site, const MmaForm& usual)
       : s_(schedule),
         reduction_(s_.GetBlock(site.block().name)),
         handled_{site.block().name},
         product_(*FindMmaProduct(site)) {
+    SetExtents(site);
+    rows_ = s_.Choose("cuda_wgmma.rows", usual.rows, {128, 256});
+    // Four stages of more rows and columns together do not fit.
+    const std::vector<int64_t> columns = rows_ == 256 ? std::vector<int64_t>{128} : std::vector<int64_t>{128, 192, 256};
+    columns_ = s_.Choose("cuda_wgmma.columns", std::min(usual.columns, columns.back()), columns);
+    const int64_t most_stages = rows_ + columns_ > 256 ? 4 : kWgmmaMostStages;
+    stages_ = s_.Choose("cuda_wgmma.stages", std::min(usual.stages, most_stages), {3, 4, kWgmmaMostStages});
+    stages_ = std::min(stages_, most_stages);
+    std::vector<int64_t> candidates;
+    for (int64_t i = 1; i <= usual.parts; i *= 2) candidates.push_back(i);
+    parts_ = s_.Choose("cuda_wgmma.parts", usual.parts, std::move(candidates));
+    groups_of_columns_ = rows_ == kWgmmaRows ? kWgmmaGroups : 1;
+  }
+
+  // Of a product of matrices that fuse_einsum made, in tiles of this form.
+  CudaWgmmaBuilder(Schedule& schedule, BlockRV product, const MmaForm& form)
+      : s_(schedule),
+        reduction_(product),
+        rows_(form.rows),
+        columns_(form.columns),
+        stages_(form.stages),
+        parts_(form.parts),
+        panel_(form.panel) {
+    if (!s_.status().ok()) return;
+    const BlockSite site = s_.Block(product);
+    handled_ = {site.block().name};
+    product_ = *FindMmaProduct(site);
+    SetExtents(site);
+    has_copies_ = true;
+    groups_of_columns_ = rows_ == kWgmmaRows ? kWgmmaGroups : 1;
+  }
+  // Loops around those of rows and columns stay as they are; those of parts of the sum are bound.
+  std::vector<BlockName> BuildTiles(BlockRV out) {
+    if (parts_ > 1) out = SplitSum(out);
+    const LoopRVs all = s_.GetLoops(out);
+    if (!s_.status().ok()) return handled_;
+    MmaLoops loops{{}, all[all.size() - 2], all.back(), {}};
+    if (parts_ > 1) loops.batch = {all.begin(), all.end() - 2};
+    BuildTiles(loops);
+    return handled_;
+  }
+
+  std::vector<BlockName> Build() {
+    Pad();
+    const BlockRV out = WriteBack(s_, reduction_, handled_);
+    if (parts_ > 1) return BuildTiles(out);
+    if (!s_.status().ok()) return handled_;
+    const BlockSite out_site = s_.Block(out);
+    BuildTiles(MmaLoopsOf(s_, out, LoopRV{}, IterOfDimension(out_site, m_dimension_),
+                          IterOfDimension(out_site, n_dimension_)));
+    return handled_;
+  }
+
+ private:
+  // Gives parts of the sum to different blocks, and returns the block that writes the parts.
+  BlockRV SplitSum(BlockRV out) {
+    const BlockRV copy = SplitMmaSum(s_, reduction_, product_, parts_, out, handled_);
+    ++m_dimension_, ++n_dimension_;
+    return copy;
+  }
+  void SetExtents(const BlockSite& site) {
     const auto& iters = site.block().iter_vars;
     for (const int iter : {product_.m, product_.n, product_.k}) {
-      extents_.push_back(*ConstantExtent(*iters[static_cast<size_t>(iter)]));
+      extents_.push_back(ConstantExtent(*iters[static_cast<size_t>(iter)]));
     }
     const BufferStoreNode& store = StoreOf(site);
     for (size_t d = 0; d < store.indices.size(); ++d) {
       if (IterOfDimension(site, d) == product_.m) m_dimension_ = d;
       if (IterOfDimension(site, d) == product_.n) n_dimension_ = d;
     }
-    rows_ = s_.Choose("cuda_wgmma.rows", usual.rows, {128, 256});
-    // Four stages of more rows and columns together do not fit.
-    const std::vector<int64_t> columns = rows_ == 256 ? std::vector<int64_t>{128} : std::vector<int64_t>{128, 192, 256};
-    columns_ = s_.Choose("cuda_wgmma.columns", std::min(usual.columns, columns.back()), columns);
-    stages_ = s_.Choose("cuda_wgmma.stages", kWgmmaStages, {3, kWgmmaStages});
   }
 
-  std::vector<BlockName> Build() {
-    Pad();
-    const BlockRV out = WriteBack(s_, reduction_, handled_);
-    const BlockSite out_site = s_.Block(out);
-    if (!s_.status().ok()) return handled_;
-    const auto [batch, m, n, k] =
-        MmaLoopsOf(s_, out, LoopRV{}, IterOfDimension(out_site, m_dimension_), IterOfDimension(out_site, n_dimension_));
+  // By the loops around the block that writes the result.
+  void BuildTiles(const MmaLoops& loops) {
+    const auto& [batch, m, n, k] = loops;
     const LoopRVs rows = s_.Split(m, {kRest, rows_}), columns = s_.Split(n, {kRest, columns_});
     std::vector<LoopRV> order = batch;
     order.insert(order.end(), {rows[0], columns[0], rows[1], columns[1]});
     s_.Reorder(order);
     s_.ComputeAt(reduction_, columns[0]);
     BuildSums(columns[0]);
-    UnrollOwnLoops(s_, Spread(rows[1], columns[1], {}), extents_[1] % columns_ == 0 && n_dimension_ > m_dimension_);
+    const bool is_whole = parts_ > 1 || *extents_[1] % columns_ == 0;
+    UnrollOwnLoops(s_, Spread(rows[1], columns[1], {}), is_whole && n_dimension_ > m_dimension_);
     BindTiles(s_, batch, rows[0], columns[0]);
-    return handled_;
   }
 
- private:
   // Pads rows, columns and k to whole tiles, where they are not.
   void Pad() {
-    const std::array<int64_t, 3> tiles = {rows_, columns_, kWgmmaTileRow};
+    const std::array<int64_t, 3> tiles = {rows_, columns_, kWgmmaTileRow * parts_};
     bool is_padded = false;
-    for (size_t i = 0; i < 3; ++i) is_padded |= extents_[i] % tiles[i] != 0;
+    for (size_t i = 0; i < 3; ++i) is_padded |= !extents_[i] || *extents_[i] % tiles[i] != 0;
     if (is_padded) pads_ = PadMmaProduct(s_, reduction_, product_, tiles);
   }
 
@@ -146,16 +165,18 @@ class CudaWgmmaBuilder {
   // Spreads the rows and columns of a tile over the threads, each with the loops `inside` around its own, which it
   // returns.
   std::vector<LoopRV> Spread(LoopRV m, LoopRV n, std::vector<LoopRV> inside) {
+    const int64_t of_rows = kWgmmaGroups / groups_of_columns_;
     const LoopRVs rows =
-        s_.Split(m, {kWgmmaGroups, rows_ / (kWgmmaGroups * kWgmmaRows), kWgmmaWarps, kWgmmaHalves, kWgmmaMatrix});
-    const LoopRVs columns =
-        s_.Split(n, {columns_ / kWgmmaTileRow, kWgmmaTileRow / kWgmmaMatrix, kWgmmaThreadsOfRow, kWgmmaNeighbours});
-    std::vector<LoopRV> order = {rows[0], rows[2], rows[4], columns[2]};
-    const std::vector<LoopRV> own = {rows[1], rows[3], columns[0], columns[1], columns[3]};
+        s_.Split(m, {of_rows, rows_ / (of_rows * kWgmmaRows), kWgmmaWarps, kWgmmaHalves, kWgmmaMatrix});
+    const LoopRVs columns = s_.Split(n, {groups_of_columns_, columns_ / (groups_of_columns_ * kWgmmaTileRow),
+                                         kWgmmaTileRow / kWgmmaMatrix, kWgmmaThreadsOfRow, kWgmmaNeighbours});
+    const std::vector<LoopRV> of_thread = {rows[0], columns[0], rows[2], rows[4], columns[3]};
+    const std::vector<LoopRV> own = {rows[1], rows[3], columns[1], columns[2], columns[4]};
+    std::vector<LoopRV> order = of_thread;
     order.insert(order.end(), inside.begin(), inside.end());
     order.insert(order.end(), own.begin(), own.end());
     s_.Reorder(order);
-    s_.Bind(s_.Fuse({rows[0], rows[2], rows[4], columns[2]}), "threadIdx.x");
+    s_.Bind(s_.Fuse(of_thread), "threadIdx.x");
     return own;
   }
   // Puts what a thread has into dimensions of its own of the sums, so that it is a box of them.
@@ -187,7 +208,7 @@ class CudaWgmmaBuilder {
     const bool has_side_last = source.region.back().min.get() == var.get();
     const BlockRV staged = s_.CacheRead(reduction_, read, "shared");
     const std::optional<BlockSite> padding = s_.state().OnlyWriter(source.buffer);
-    if (padding && pads_.contains(padding->block().name)) {
+    if (padding && (has_copies_ || pads_.contains(padding->block().name))) {
       s_.ComputeInline(s_.GetBlock(padding->block().name));
     }
     s_.ComputeAt(staged, loop);
@@ -214,8 +235,8 @@ class CudaWgmmaBuilder {
     std::vector<LoopRV> all;
     for (const InnerLoop& entry : InnerLoops(s_, staged, loop)) all.push_back(entry.loop);
     if (!s_.status().ok()) return;
-    if (width != 0) {
-      all = SpreadPanelCopies(s_, all, width / kWgmmaChunk);
+    if (panel_ != 0 && iter == product_.n) {
+      all = InPanels(s_, all, panel_);
     } else if (has_side_last) {
       const LoopRVs panels = s_.Split(all.back(), {kRest, kWgmmaTileRow});
       all.back() = panels[1];
@@ -234,14 +255,17 @@ class CudaWgmmaBuilder {
   BlockRV reduction_;
   std::vector<BlockName> handled_;
   MmaProduct product_;
-  std::vector<int64_t> extents_;              // of rows, columns, k
-  size_t m_dimension_ = 0, n_dimension_ = 0;  // of the result
-  int64_t rows_ = 1, columns_ = 1, stages_ = 2;
+  std::vector<std::optional<int64_t>> extents_;  // of rows, columns, k
+  size_t m_dimension_ = 0, n_dimension_ = 0;     // of the result
+  int64_t rows_ = 1, columns_ = 1, stages_ = 2, parts_ = 1;
+  int64_t groups_of_columns_ = 1;
+  int64_t panel_ = 0;  // where it has copies: the width of those that its columns come from; 0: none
   std::set<BlockName> pads_;
+  bool has_copies_ = false;  // of its factors, in any case
 };
 
 // Those of the block's product, where its form is one that this rule takes.
-Match<WgmmaSizes> FindWgmmaSizes(const BlockSite& site) {
+Match<MmaSizes> FindWgmmaSizes(const BlockSite& site) {
   const Match<MmaProduct> product = FindMmaProduct(site);
   if (!product) return product.declined();
   if (product->dtype.bits != 16) return Declined{"it is no float32 sum of products of 16-bit floats"};
@@ -264,7 +288,11 @@ Match<WgmmaSizes> FindWgmmaSizes(const BlockSite& site) {
   if (extent_of(product->k) <= kWgmmaTileRow)
     return Declined{"its summands are one tile, so that nothing is copied ahead"};
   if (extent_of(product->m) <= kWgmmaRows) return Declined{"its rows are those of half a tile, at most"};
-  return WgmmaSizes{batch, extent_of(product->m), extent_of(product->n)};
+  return MmaSizes{.batch = batch,
+                  .rows = extent_of(product->m),
+                  .columns = extent_of(product->n),
+                  .summands = extent_of(product->k),
+                  .allows_groups = true};
 }
 
 }  // namespace
@@ -275,20 +303,26 @@ Match<> MatchesAnyCudaWgmma(const ScheduleState& state, const BlockSite& site, c
   const Match<> reduction = AsReduction(state, site);
   if (!reduction) return reduction;
   if (IsBoundToThreads(site)) return Declined{"it is bound to threads"};
-  const Match<WgmmaSizes> sizes = FindWgmmaSizes(site);
+  const Match<MmaSizes> sizes = FindWgmmaSizes(site);
   if (!sizes) return sizes.declined();
   return Taken{};
 }
 
 Match<> MatchesCudaWgmma(const ScheduleState& state, const BlockSite& site, const Target& target) {
   const Match<> any = MatchesAnyCudaWgmma(state, site, target);
-  if (!any || UsualWgmmaTile(*FindWgmmaSizes(site))) return any;
-  return Declined{"its tiles are too few, or full of padding"};
+  if (!any || ChooseMmaForm(*FindWgmmaSizes(site)).by_groups) return any;
+  return Declined{"tiles of single warps are likely to be as fast"};
+}
+
+void BuildWgmmaTiles(Schedule& s, BlockRV product, BlockRV out, const MmaForm& form, std::vector<BlockName>& handled) {
+  const std::vector<BlockName> blocks = CudaWgmmaBuilder(s, product, form).BuildTiles(out);
+  handled.insert(handled.end(), blocks.begin(), blocks.end());
 }
 
 std::vector<BlockName> ApplyCudaWgmma(Schedule& s, const BlockSite& site, const Target&) {
-  const std::optional<WgmmaTile> usual = UsualWgmmaTile(*FindWgmmaSizes(site));
-  return CudaWgmmaBuilder(s, site, usual.value_or(kWgmmaTiles[0])).Build();
+  const MmaForm usual = ChooseMmaForm(*FindWgmmaSizes(site));
+  // Another one where the rule is asked for whatever the sizes are.
+  return CudaWgmmaBuilder(s, site, usual.by_groups ? usual : MmaForm{true, 256, 128, 128, 4}).Build();
 }
 
 }  // namespace ingot::schedule

@@ -40,6 +40,9 @@ std::vector<BlockName> ApplyCudaWgmma(Schedule& schedule, const BlockSite& site,
 // cuda_mma.cc
 Match<> MatchesCudaMma(const ScheduleState& state, const BlockSite& site, const Target& target);
 std::vector<BlockName> ApplyCudaMma(Schedule& schedule, const BlockSite& site, const Target& target);
+// cuda_mma_rows.cc
+Match<> MatchesCudaMmaRows(const ScheduleState& state, const BlockSite& site, const Target& target);
+std::vector<BlockName> ApplyCudaMmaRows(Schedule& schedule, const BlockSite& site, const Target& target);
 // cuda_vector_product.cc
 Match<> MatchesCudaVectorProduct(const ScheduleState& state, const BlockSite& site, const Target& target);
 std::vector<BlockName> ApplyCudaVectorProduct(Schedule& schedule, const BlockSite& site, const Target& target);

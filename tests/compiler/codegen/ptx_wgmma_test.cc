@@ -169,10 +169,11 @@ TEST_CASE("wgmma is for products of many full tiles, on sm_90a") {
   CHECK(Declines({.m = 1024, .n = 1024, .k = 4096}, "sm_90a") == "");
   CHECK(Declines({.m = 2000, .n = 2048, .k = 2040}, "sm_90a") == "");
   CHECK(Declines({.m = 512, .n = 512, .k = 128, .batch = 16}, "sm_90a") == "");
+  CHECK(Declines({.m = 2048, .n = 2048, .k = 128, .b_panels = true}, "sm_90a") == "");
   CHECK(Declines({.m = 2048, .n = 2048, .k = 128}, "sm_90") == "the target has no matrix instructions of four warps");
-  const std::string few = "its tiles are too few, or full of padding";
-  CHECK(Declines({.m = 896, .n = 1024, .k = 4096}, "sm_90a") == few);
-  CHECK(Declines({.m = 80, .n = 65536, .k = 128}, "sm_90a") == few);
+  const std::string few = "tiles of single warps are likely to be as fast";
+  CHECK(Declines({.m = 128, .n = 1024, .k = 1024}, "sm_90a") == few);
+  CHECK(Declines({.m = 80, .n = 4096, .k = 128}, "sm_90a") == few);
   CHECK(Declines({.m = 2048, .n = 2047, .k = 128}, "sm_90a") == "rows of one of its factors are not aligned");
   CHECK(Declines({.m = 2048, .n = 2048, .k = 64}, "sm_90a") ==
         "its summands are one tile, so that nothing is copied ahead");
