@@ -295,17 +295,18 @@ std::vector<ConvTile> CutSymbolicRow(Schedule& s, BlockRV out, LoopRV x, int64_t
     const Schedule::Parts parts = s.LoopPartition(x, columns);
     if (!s.IsVoid(parts.main)) {
       const LoopRVs loops = s.Split(parts.main, {kRest, columns});
-      std::vector<LoopRV> around, order;
-      for (const InnerLoop& entry : InnerLoops(s, out, loops[1])) around.push_back(entry.loop);
-      ConvTile tile{out, loops[0], loops[1], {}, {}, around.back()};
-      around.pop_back();
+      // Loops of the task, then blocks where there are several, and v.
+      const HandleList<InnerLoop> inner = InnerLoops(s, out, loops[1]);
+      const size_t own = blocks_at_hand > 1 ? 2 : 1;
+      if (inner.size() < own) return result;  // a primitive was refused
+      ConvTile tile{out, loops[0], loops[1], {}, {}, inner.back().loop};
+      std::vector<LoopRV> order;
       if (blocks_at_hand > 1) {
-        const auto [turns, blocks] = SplitBy(s, around.back(), blocks_at_hand, blocks_of(columns));
-        around.pop_back();
+        const auto [turns, blocks] = SplitBy(s, inner[inner.size() - own].loop, blocks_at_hand, blocks_of(columns));
         if (turns.id >= 0) order.push_back(turns);
         tile.blocks = blocks;
       }
-      order.insert(order.end(), around.begin(), around.end());
+      for (size_t i = 0; i + own < inner.size(); ++i) order.push_back(inner[i].loop);
       order.insert(order.end(), {loops[0], loops[1]});
       if (tile.blocks.id >= 0) order.push_back(tile.blocks);
       order.push_back(tile.v);

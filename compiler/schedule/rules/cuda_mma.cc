@@ -152,6 +152,7 @@ BlockRV SplitMmaSum(Schedule& s, BlockRV& reduction, MmaProduct& product, int64_
 }
 
 std::vector<LoopRV> InPanels(Schedule& schedule, std::vector<LoopRV> loops, int64_t width) {
+  if (loops.empty()) return loops;  // a primitive was refused
   const LoopRVs columns = schedule.Split(loops.back(), {kRest, width});
   loops.back() = columns[1];
   loops.insert(loops.begin(), columns[0]);
