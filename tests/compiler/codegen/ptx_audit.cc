@@ -552,8 +552,9 @@ constexpr Exception kExceptions[] = {
     // A gate for each of 77 states, computed by as many threads, with all of its weights on their way.
     {"gates float32", kOwnChoice, 6},
     {"query ", kOwnChoice, kLeastWarpsOfTiles},
-    // Convolutions over volumes in blocks of channels, which no pass makes for a GPU: what several planes share.
+    // Convolutions in blocks of channels, which no pass makes for a GPU: what several planes share, and bytes.
     {"conv3d_ndchwc", kOwnChoice, 8},
+    {"conv2d_nchwc int32", 32, kLeastWarps},
 };
 
 std::string OverBudget(const std::string& what, const Entry& entry, const Used& used, const std::string& sm) {
