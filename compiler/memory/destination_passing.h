@@ -5,8 +5,9 @@
 //     R.call_packed("vm.builtin.permute", y, a, R.shape([1, 0]), out_ty=R.Tuple)
 // and R.kv_cache.append becomes such a call that writes into the cache itself.
 // That and call_tir_inplace write the argument itself where it is the function's own, or a state's cache, and nobody reads
-// it later, and a copy of it elsewhere, so that values keep their meaning, whatever a module claims. Calls of the embedding program's functions become R.call_packed, with the attribute "num_outputs"
-// when their last arguments are outputs.
+// it later, and a copy of it elsewhere, so that values keep their meaning, whatever a module claims. Calls of the
+// embedding program's functions become R.call_packed, with the attribute "num_outputs" when their last arguments are
+// outputs.
 // Before: every operator is legalised and fused; values stand in dataflow blocks. After: no call_tir is left, every
 // buffer that a kernel writes has a binding of its own, and blocks and functions are not pure any more, since they hold
 // calls that write. It runs after the graph passes, which need pure functions, and before memory planning, which needs

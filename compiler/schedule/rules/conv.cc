@@ -19,8 +19,8 @@
 // few multiply-adds in flight to hide their latency.
 //
 // Heights and widths may be symbolic. Rows then come in strips of a few, the last of which is shorter; a row is cut
-// into full tiles and into ever narrower ones for the rest, which take more blocks of o at once; the columns of a flattened image come in strips of whole
-// tiles, and the rest of them is a task of its own.
+// into full tiles and into ever narrower ones for the rest, which take more blocks of o at once; the columns of a
+// flattened image come in strips of whole tiles, and the rest of them is a task of its own.
 #include <algorithm>
 #include <functional>
 
