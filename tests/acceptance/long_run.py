@@ -33,8 +33,8 @@ def main():
 
         file.write_text(file.read_text() + "".join(json.dumps(line) + "\n" for line in [
             {"kind": "graphs", "commit": "0", "count": 5, "found": 1, "target": "t", "nodes": 60, "states": {"ok": 4}},
-            {"kind": "fuzz", "commit": "0", "count": 1000, "found": 0, "target": "npy", "seconds": 3600.0},
-            {"kind": "fuzz", "commit": "1", "count": 2000, "found": 1, "target": "npz", "seconds": 1800.0}]))
+            {"kind": "fuzz", "commit": "0", "count": 1000, "found": 0, "target": "npy", "processor_seconds": 3600.0},
+            {"kind": "fuzz", "commit": "1", "count": 2000, "found": 1, "target": "npz", "processor_seconds": 1800.0}]))
         said = subprocess.run([sys.executable, ROOT / "scripts/reliability", "--long-runs", file], capture_output=True,
                               text=True, check=True).stdout
         refused = sum(p["refused"] for p in parts)

@@ -2,6 +2,8 @@
 // what it costs. Also steps of scheduling that several rules share.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -68,6 +70,9 @@ int64_t KnownInstances(const BlockSite& site);
 inline constexpr int64_t kMinParallelCost = 256 << 10;  // of a whole nest; below, it stays serial
 inline constexpr int64_t kMinTaskCost = 64 << 10;
 inline constexpr int64_t kLikelyExtent = 56;  // of a loop whose extent is a symbol
+
+// Of an element in memory.
+inline int64_t BytesOf(DataType dtype) { return std::max<int64_t>((dtype.bits + 7) / 8, 1); }
 
 // Runs the loop in parallel, in chunks so that a task costs kMinTaskCost at least, when all iterations are worth it. A
 // symbolic number of iterations counts as many. `cost_of_iteration` counts symbolic loops inside as one iteration: where

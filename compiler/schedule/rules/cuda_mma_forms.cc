@@ -19,7 +19,7 @@ constexpr MmaForm kForms[] = {
     {true, 256, 128, kMmaDepthBytes, 4}, {true, 128, 256, kMmaDepthBytes, 4}, {true, 128, 192, kMmaDepthBytes, 4},
 };
 constexpr int64_t kMultiprocessors = 132;
-constexpr int64_t kMostParts = 32, kLeastStepsOfPart = 4;
+constexpr int64_t kMostPartsOfMma = 32, kLeastStepsOfPart = 4;
 constexpr size_t kMostVersions = 4;
 constexpr double kLittleLoss = 1.1;
 // Of unknown numbers of rows, those that are tried.
@@ -67,7 +67,7 @@ MmaForm ChooseMmaForm(const MmaSizes& sizes) {
   for (MmaForm form : kForms) {
     if (!Allows(sizes, form)) continue;
     const int64_t steps = CeilDiv(sizes.summands * sizes.element_bytes, form.depth);
-    for (int64_t parts = 1; parts <= (sizes.allows_parts ? kMostParts : 1); parts *= 2) {
+    for (int64_t parts = 1; parts <= (sizes.allows_parts ? kMostPartsOfMma : 1); parts *= 2) {
       if (parts > 1 && steps / parts < kLeastStepsOfPart) break;
       form.parts = parts;
       const double time = MmaMicroseconds(sizes, form);

@@ -30,7 +30,7 @@ namespace {
 
 constexpr int64_t kChunkBytes = 16;
 // There are tiles of so many. Where the last one is not whole, versions of unknown numbers of rows have too few registers.
-constexpr int64_t kColumns = 64;
+constexpr int64_t kWholeColumns = 64;
 
 Match<CudaProduct> FindRows(const ScheduleState& state, const BlockSite& site) {
   const Match<> reduction = AsReduction(state, site);
@@ -49,7 +49,7 @@ Match<CudaProduct> FindRows(const ScheduleState& state, const BlockSite& site) {
   const auto& iters = site.block().iter_vars;
   const auto extent = [&](int iter) { return ConstantExtent(*iters[static_cast<size_t>(iter)]); };
   if (!extent(product->n) || !extent(product->k)) return Declined{"its columns or summands are not known"};
-  if (*extent(product->n) % kColumns != 0) return Declined{"its columns make no whole tiles"};
+  if (*extent(product->n) % kWholeColumns != 0) return Declined{"its columns make no whole tiles"};
   const BufferRegion& a = site.block().reads[static_cast<size_t>(product->a_read)];
   const BufferRegion& b = site.block().reads[static_cast<size_t>(product->b_read)];
   if (a.region.back().min.get() != iters[static_cast<size_t>(product->k)]->var.get()) {

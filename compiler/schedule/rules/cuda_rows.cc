@@ -46,13 +46,11 @@ constexpr int64_t kFewThreads = 8, kFewBytesOfThread = 32, kMostBytesOfColumns =
 // by side at least, and in the longest ones; how many blocks are worth more than wide ones.
 constexpr int64_t kUsualThreadsOfColumns = 512, kColumnsOfBlock = 32;
 constexpr int64_t kUsualBytesOfColumns = 64, kBytesOfUnalignedColumns = 128, kLeastBytesOfColumns = 32;
-constexpr int64_t kBlocksThatFill = 264, kSectorBytes = 32;
+constexpr int64_t kBlocksOfRows = 264, kSectorBytes = 32;
 // The longest access of a thread, the least bytes of a vector, and the bytes of a stage in between that a block keeps.
 constexpr int64_t kLongestAccess = 16, kShortestVector = 4, kMostKeptBytes = 24 << 10;
 // Rounds of a thread that are unrolled: all of them up to the first number, else as many as the second one at a time.
 constexpr int64_t kMostUnrolled = 16, kUnrolledOfMany = 4;
-
-int64_t BytesOf(DataType dtype) { return std::max<int64_t>((dtype.bits + 7) / 8, 1); }
 
 // The iterations of the block's loops that reduce; nothing where they are not known.
 std::optional<int64_t> LengthOf(const BlockSite& site, const std::vector<int>& iters) {
@@ -116,7 +114,7 @@ std::optional<CudaColumnThreads> ThreadsOfColumns(std::optional<int64_t> length,
     const auto is_wide = [&] { return chosen.columns * widest > attempt.least_bytes_of_columns; };
     while (!fits() && is_wide()) chosen.columns /= 2;
     // A few columns leave no block's place free.
-    while (columns && is_wide() && *columns < chosen.columns * kBlocksThatFill &&
+    while (columns && is_wide() && *columns < chosen.columns * kBlocksOfRows &&
            chosen.columns * chosen.threads > kCudaWarpThreads) {
       chosen.columns /= 2;
     }

@@ -22,7 +22,7 @@ namespace {
 
 constexpr int64_t kThreadsOfBlock = 8 * kCudaWarpThreads;
 // The longest access of a thread, and the threads that are worth more than longer accesses.
-constexpr int64_t kBytesOfThread = 16, kEnoughThreads = 32 << 10;
+constexpr int64_t kBytesStored = 16, kEnoughThreads = 32 << 10;
 // Lanes that are loaded one by one: of bytes, and the terms that they may have together.
 constexpr int64_t kMostSingleLanes = 8, kMostSingleTerms = 512;
 
@@ -30,8 +30,6 @@ constexpr int64_t kMostSingleLanes = 8, kMostSingleTerms = 512;
 struct ThreadShare {
   int64_t lanes = 1, vectors = 1;
 };
-
-int64_t BytesOf(DataType dtype) { return std::max<int64_t>((dtype.bits + 7) / 8, 1); }
 
 // Whether the loops, one around the other, go through what the block stores place by place.
 bool StoresInOrder(const BlockSite& site, const std::vector<int>& iters) {
@@ -106,7 +104,7 @@ ThreadShare ShareOf(const ScheduleState& state, const BlockSite& site) {
     if (is_everywhere) bytes = std::max(bytes, BytesOf(use.load->buffer->dtype));
     for (const PrimExpr& index : use.load->indices) gathers |= ReadsMemory(index);
   }
-  ThreadShare share{std::max<int64_t>(kBytesOfThread / bytes, 1)};
+  ThreadShare share{std::max<int64_t>(kBytesStored / bytes, 1)};
   const auto are_vectors = [&] { return is_of_vectors && (runs.size() == 1 || (row && *row % share.lanes == 0)); };
   while (share.lanes > 1 && all && *all / share.lanes < kEnoughThreads) share.lanes /= 2;
   int64_t vectors = share.lanes;
