@@ -6,7 +6,7 @@
 namespace ingot {
 namespace {
 
-constexpr unsigned kEventWithoutTime = 2, kStreamOfItsOwn = 1;
+constexpr unsigned kUntimedEvent = 2, kStreamOfItsOwn = 1;
 
 }  // namespace
 
@@ -26,7 +26,7 @@ CudaCopies::Outcome CudaCopies::Ensure(int64_t num_tasks) {
       INGOT_CUDA_TRY(driver_.MemHostAlloc(&staging.memory, kStagingBytes, 0), "cuMemHostAlloc");
     }
     if (staging.event == nullptr) {
-      INGOT_CUDA_TRY(driver_.EventCreate(&staging.event, kEventWithoutTime), "cuEventCreate");
+      INGOT_CUDA_TRY(driver_.EventCreate(&staging.event, kUntimedEvent), "cuEventCreate");
     }
   }
   return {};
@@ -126,7 +126,7 @@ CudaCopies::Outcome CudaCopies::EnsureStream() {
     INGOT_CUDA_TRY(driver_.StreamCreate(&stream_, kStreamOfItsOwn), "cuStreamCreate");
   }
   if (event_ != nullptr) return {};
-  return {driver_.EventCreate(&event_, kEventWithoutTime), "cuEventCreate"};
+  return {driver_.EventCreate(&event_, kUntimedEvent), "cuEventCreate"};
 }
 
 // What is put on `stream` from now on runs behind what is on `before` by now.
