@@ -415,7 +415,7 @@ def check_architectures(tools):
     """A product that is large enough for wgmma: sm_90a has it, other GPUs that run the same file have not."""
     half = TensorProto.FLOAT16
     infos = [helper.make_tensor_value_info(name, half, dims)
-             for name, dims in (("a", [1024, 136]), ("b", [136, 1016]), ("y", [1024, 1016]))]
+             for name, dims in (("a", [2048, 72]), ("b", [72, 1016]), ("y", [2048, 1016]))]
     nodes = [helper.make_node("MatMul", ["a", "b"], ["s"]), helper.make_node("Relu", ["s"], ["y"])]
     model, results = tools.folder / "large.onnx", tools.folder / "large.npz"
     onnx.save(helper.make_model(helper.make_graph(nodes, "large", infos[:2], infos[2:]),
