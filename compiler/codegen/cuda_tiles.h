@@ -66,11 +66,12 @@ class CudaTiles {
 
   // Spreads the rows of the launch's tiles over the banks of shared memory, so that eight rows have a chunk at the same
   // place in different ones: a row of at least 128 bytes begins with the chunk of its number modulo 8, two rows of 64 bytes
-  // share one of 128. Where chunks come from panels, four rows of two chunks are stored at once: the bits of their number are
-  // rotated by one then, so that these lie in different banks, too (not where groups of warps multiply, whose instructions
-  // say where chunks lie). Rows of float32 that run along their own side change places by two chunks, and repeat after four rows:
-  // of those a warp loads 8 elements from each of four. Before anything is emitted. These are the buffers that chunks are copied to and products of warps are
-  // made of, and nothing else touches, whose rows are a power of two.
+  // share one of 128. Where chunks come from panels, four rows of two chunks are stored at once: the bits of their number
+  // are rotated by one then, so that these lie in different banks, too (not where groups of warps multiply, whose
+  // instructions say where chunks lie). Rows of float32 that run along their own side change places by two chunks, and
+  // repeat after four rows: of those a warp loads 8 elements from each of four. Before anything is emitted. These are the
+  // buffers that chunks are copied to and products of warps are made of, and nothing else touches, whose rows are a power
+  // of two.
   void SpreadOverBanks(const ir::Stmt& launch);
 
   // A loop of kChunkCopy:  S[s + i] = G[g + i]  or  if_then_else(condition, G[g + i], 0)

@@ -291,10 +291,11 @@ Result<std::vector<ReferenceTensor>> ReferenceSort(const ir::Call& call, std::sp
   return results;
 }
 
-// One row's sort as statements: fn(the element at a place, the results' stores of the element that came i-th) gives them.
+// The statements that sort one row: `element` is the element at a place; `write` stores the results, given the place of
+// the element that comes i-th.
+using Sorted = std::function<PrimExpr(const PrimExpr& i)>;
 using SortOfRow =
-    std::function<Stmt(const RadixSort::Elements& element,
-                       const std::function<Stmt(const std::function<PrimExpr(const PrimExpr&)>& sorted)>&)>;
+    std::function<Stmt(const RadixSort::Elements& element, const std::function<Stmt(const Sorted&)>& write)>;
 
 Statements DefineSortOfRows(const TeArgs& args, const Buffers& inputs, const Buffers& outputs,
                             std::vector<Buffer> local, const SortOfRow& sort) {
@@ -304,7 +305,7 @@ Statements DefineSortOfRows(const TeArgs& args, const Buffers& inputs, const Buf
   const PrimExpr& count = outputs[0]->shape[axis];
   const auto sort_row = [&](const Places& row) {
     const auto element = [&](const PrimExpr& i) { return Load(x, At(row, axis, i)); };
-    const auto write = [&](const std::function<PrimExpr(const PrimExpr&)>& sorted) {
+    const auto write = [&](const Sorted& sorted) {
       return Loop(count, [&](const PrimExpr& i) {
         return Let("from", sorted(i), [&](const PrimExpr& from) {
           std::vector<Stmt> stores;

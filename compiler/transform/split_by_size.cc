@@ -62,18 +62,22 @@ bool IsResultKnown(const ir::Function& function) {
 }
 
 ir::Function ForLikelyImage(const ir::Function& function, int64_t likely) {
+  ir::FunctionNode made = *function;
+  made.attrs = made.attrs.With(kLikelyImageAttr, likely);
+  return ir::Make<ir::FunctionNode>(std::move(made));
+}
+
+ir::Function CopyForLikelyImage(const ir::Function& function, int64_t likely) {
   ir::FunctionNode copy = *CopyFresh(function);
   copy.is_private = true;
-  copy.attrs = ir::Attrs{{kLikelyImageAttr, likely}};
-  return ir::Make<ir::FunctionNode>(std::move(copy));
+  copy.attrs = {};
+  return ForLikelyImage(ir::Make<ir::FunctionNode>(std::move(copy)), likely);
 }
 
 // Whether a convolution is computed otherwise in one copy than in the other.
 bool DiffersBySize(const ir::Function& function, PassContext& context) {
-  ir::FunctionNode small = *function;
-  small.attrs = small.attrs.With(kLikelyImageAttr, kLikelySmallImage);
   const WeightBindings weights(function, /*keep=*/false);
-  const BlockedCalls of_small(ir::Make<ir::FunctionNode>(std::move(small)), weights, context);
+  const BlockedCalls of_small(ForLikelyImage(function, kLikelySmallImage), weights, context);
   const BlockedCalls of_large(function, weights, context);
   for (const ir::BindingBlock& block : function->body->blocks) {
     for (const ir::Binding& binding : block.bindings) {
@@ -97,9 +101,7 @@ class Splitter {
       const ir::PrimExpr pixels = *PixelsOf(function);
       const arith::Interval range = AnalyzerOf(function->attrs, ir::FreePrimVars(pixels)).Bounds(pixels);
       if (range.max <= kMostOfSmall) {
-        ir::FunctionNode small = *function;
-        small.attrs = small.attrs.With(kLikelyImageAttr, kLikelySmallImage);
-        module_.Set(name, ir::Make<ir::FunctionNode>(std::move(small)));
+        module_.Set(name, ForLikelyImage(function, kLikelySmallImage));
       } else if (range.min <= kMostOfSmall) {
         Split(name, function);
       }
@@ -122,7 +124,7 @@ class Splitter {
   void Split(const ir::GlobalVar& name, const ir::Function& function) {
     const auto call = [&](const char* suffix, int64_t likely) {
       const ir::GlobalVar copy = ir::Make<ir::GlobalVarNode>(module_.FreshName(name->name + suffix), name->type);
-      module_.Set(copy, ForLikelyImage(function, likely));
+      module_.Set(copy, CopyForLikelyImage(function, likely));
       const std::vector<Expr> args(function->params.begin(), function->params.end());
       const ir::Call call =
           ir::Make<ir::CallNode>(copy, args, ir::Attrs{}, std::vector<ir::Type>{}, function->result_type);

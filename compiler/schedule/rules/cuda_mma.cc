@@ -151,6 +151,16 @@ BlockRV SplitMmaSum(Schedule& s, BlockRV& reduction, MmaProduct& product, int64_
   return copy;
 }
 
+MmaTiles CutMmaTiles(Schedule& schedule, BlockRV product, const MmaLoops& loops, int64_t rows, int64_t columns) {
+  const LoopRVs of_rows = schedule.Split(loops.m, {kRest, rows}),
+                of_columns = schedule.Split(loops.n, {kRest, columns});
+  std::vector<LoopRV> order = loops.batch;
+  order.insert(order.end(), {of_rows[0], of_columns[0], of_rows[1], of_columns[1]});
+  schedule.Reorder(order);
+  schedule.ComputeAt(product, of_columns[0]);
+  return {of_rows[0], of_columns[0], of_rows[1], of_columns[1]};
+}
+
 std::vector<LoopRV> InPanels(Schedule& schedule, std::vector<LoopRV> loops, int64_t width) {
   if (loops.empty()) return loops;  // a primitive was refused
   const LoopRVs columns = schedule.Split(loops.back(), {kRest, width});
@@ -322,16 +332,11 @@ class CudaMmaBuilder {
   }
   // By the loops around the block that writes the result.
   void BuildTiles(const MmaLoops& loops) {
-    const auto& [batch, m, n, k] = loops;
-    const LoopRVs rows = s_.Split(m, {kRest, rows_}), columns = s_.Split(n, {kRest, columns_});
-    std::vector<LoopRV> order = batch;
-    order.insert(order.end(), {rows[0], columns[0], rows[1], columns[1]});
-    s_.Reorder(order);
-    s_.ComputeAt(reduction_, columns[0]);
-    BuildSums(columns[0]);
+    const MmaTiles tiles = CutMmaTiles(s_, reduction_, loops, rows_, columns_);
+    BuildSums(tiles.columns);
     const bool is_whole = parts_ > 1 || extents_[1].value_or(1) % columns_ == 0;
-    UnrollOwnLoops(s_, Spread(rows[1], columns[1], {}), is_whole && n_dimension_ > m_dimension_);
-    BindTiles(s_, batch, rows[0], columns[0]);
+    UnrollOwnLoops(s_, Spread(tiles.own_rows, tiles.own_columns, {}), is_whole && n_dimension_ > m_dimension_);
+    BindTiles(s_, loops.batch, tiles.rows, tiles.columns);
   }
 
   void SetProduct(const BlockSite& site, const MmaProduct& product) {

@@ -46,6 +46,13 @@ struct MmaLoops {
 };
 MmaLoops MmaLoopsOf(Schedule& schedule, BlockRV block, LoopRV around, int m, int n, int k = -1);
 
+// The loops over the tiles of a product, and those over the rows and columns of one, for each of which the product is
+// computed.
+struct MmaTiles {
+  LoopRV rows, columns, own_rows, own_columns;
+};
+MmaTiles CutMmaTiles(Schedule& schedule, BlockRV product, const MmaLoops& loops, int64_t rows, int64_t columns);
+
 // Gives so many parts of the sum to different blocks. Schedules the sum of the parts with the consumers, of which `out` is
 // the last one, a thread for each element, and returns the block that writes the parts. `reduction` and `product` are of
 // a part then, the dimensions of whose result have one more before them.

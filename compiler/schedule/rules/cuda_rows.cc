@@ -365,11 +365,14 @@ class CudaRowsBuilder {
     }
   }
 
+  // Makes the schedule fail, as where a primitive is refused: it has no such block.
+  void Refuse() { s_.GetBlock("rows over one axis"); }
+
   // Rows over several axes become rows over one, and so do the places within a row.
   void JoinRows() {
     if (!s_.status().ok()) return;
     const std::optional<StageAxes> axes = FindRowAxes(s_.state(), Stages());  // of the stages that are left
-    if (!axes) return s_.GetBlock("no rows"), void();
+    if (!axes) return Refuse();
     // The dimensions of inputs, by a stage that reads one at its variables.
     std::vector<std::pair<Buffer, RowAxes>> inputs;
     for (const Buffer& input : InputsOfSeveral()) {
@@ -391,7 +394,7 @@ class CudaRowsBuilder {
         RowAxes own = of;
         if (IsReduction(s_.state(), site)) own.own.clear();
         const std::optional<RowAxes> dimensions = DimensionsOf(site, own, StoreOf(site).indices);
-        if (!dimensions) return s_.GetBlock("no rows"), void();
+        if (!dimensions) return Refuse();
         IndexMap map = MapToRows(*dimensions, StoreOf(site).buffer->shape);
         if (own.own.empty()) map.to.pop_back();
         s_.TransformLayout(block, 0, map);
@@ -605,28 +608,6 @@ class CudaRowsBuilder {
   bool joins_ = false, is_joined_ = false;  // the shared dimensions are to be one, or are
 };
 
-}  // namespace
-
-namespace {
-
-// Whether results read elements of an input in common along one axis, as windows that overlap do.
-bool HasWindows(const BlockSite& stage) {
-  Contiguity contiguity(stage);
-  const std::vector<int> summed = ReduceIters(stage);
-  const auto overlap = [&](const LinearAccess& access, int row, int own) {
-    const std::optional<int64_t> between = contiguity.Step(access, row), within = contiguity.Step(access, own);
-    const auto extent = ConstantExtent(*stage.block().iter_vars[static_cast<size_t>(own)]);
-    return between && within && extent && *within >= 1 && *between >= *within && *between < *within * *extent;
-  };
-  return std::ranges::any_of(contiguity.accesses(), [&](const LinearAccess& access) {
-    for (int row = 0; row < static_cast<int>(stage.block().iter_vars.size()); ++row) {
-      if (std::ranges::find(summed, row) != summed.end()) continue;
-      if (std::ranges::any_of(summed, [&](int own) { return overlap(access, row, own); })) return true;
-    }
-    return false;
-  });
-}
-
 Match<> IsOfRows(const ScheduleState& state) {
   for (const BlockSite& stage : state.Blocks()) {
     if (IsBoundToThreads(stage)) return Declined{"it is bound to threads"};
@@ -635,7 +616,7 @@ Match<> IsOfRows(const ScheduleState& state) {
     if (!MatchReduction(stage.block())) return Declined{"it is no reduction by +, *, min or max"};
     if (LengthOf(stage, ReduceIters(stage)).value_or(kShortestRow) < kShortestRow)
       return Declined{"its rows have a few elements"};
-    if (HasWindows(stage)) return Declined{"its rows are windows that overlap"};
+    if (!WindowAxes(stage).empty()) return Declined{"its rows are windows that overlap"};
   }
   return Taken{};
 }

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "compiler/arith/analyzer.h"
+#include "compiler/ir/count_nodes.h"
 #include "compiler/schedule/rules/contiguity.h"
 #include "compiler/schedule/rules/rules.h"
 #include "compiler/target/cuda.h"
@@ -51,18 +52,6 @@ bool StoresInOrder(const BlockSite& site, const std::vector<int>& iters) {
   std::erase_if(of_loops, is_unit);
   std::erase_if(of_dims, is_unit);
   return of_loops == of_dims;
-}
-
-int64_t CountTerms(const PrimExpr& expr) {
-  struct Counter : PrimVisitor {
-    int64_t count = 0;
-    void VisitPrim(const PrimExpr& term) override {
-      ++count;
-      PrimVisitor::VisitPrim(term);
-    }
-  } counter;
-  counter.VisitPrim(expr);
-  return counter.count;
 }
 
 ThreadShare ShareOf(const ScheduleState& state, const BlockSite& site) {
@@ -113,7 +102,7 @@ ThreadShare ShareOf(const ScheduleState& state, const BlockSite& site) {
   if (vectors >= std::min(share.lanes, kMostSingleLanes)) return {vectors};
   if (!StoresInOrder(site, iters)) return {vectors};
   share.lanes = std::min(share.lanes, kMostSingleLanes);
-  const int64_t terms = CountTerms(StoreOf(site).value);
+  const int64_t terms = CountNodes(StoreOf(site).value);
   while (share.lanes > vectors && terms * share.lanes > kMostSingleTerms) share.lanes /= 2;
   // What places are read from memory, too, waits twice.
   if (gathers && all && *all % share.lanes == 0 && *all / share.lanes >= 2 * kEnoughThreads) share.vectors = 2;

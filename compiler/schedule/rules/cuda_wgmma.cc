@@ -123,16 +123,11 @@ class CudaWgmmaBuilder {
 
   // By the loops around the block that writes the result.
   void BuildTiles(const MmaLoops& loops) {
-    const auto& [batch, m, n, k] = loops;
-    const LoopRVs rows = s_.Split(m, {kRest, rows_}), columns = s_.Split(n, {kRest, columns_});
-    std::vector<LoopRV> order = batch;
-    order.insert(order.end(), {rows[0], columns[0], rows[1], columns[1]});
-    s_.Reorder(order);
-    s_.ComputeAt(reduction_, columns[0]);
-    BuildSums(columns[0]);
+    const MmaTiles tiles = CutMmaTiles(s_, reduction_, loops, rows_, columns_);
+    BuildSums(tiles.columns);
     const bool is_whole = parts_ > 1 || *extents_[1] % columns_ == 0;
-    UnrollOwnLoops(s_, Spread(rows[1], columns[1], {}), is_whole && n_dimension_ > m_dimension_);
-    BindTiles(s_, batch, rows[0], columns[0]);
+    UnrollOwnLoops(s_, Spread(tiles.own_rows, tiles.own_columns, {}), is_whole && n_dimension_ > m_dimension_);
+    BindTiles(s_, loops.batch, tiles.rows, tiles.columns);
   }
 
   // Pads rows, columns and k to whole tiles, where they are not.
