@@ -18,12 +18,13 @@ except ImportError as error:
 MOST_ELEMENTS = 10_000
 # Case and block, to why it may be so.
 SCAN = "each element adds to the one before it; the other axes are not vectors or tasks yet"
-SELECTION = "a heap or a merge sort for each row, which chooses by comparisons; rows are no tasks yet"
+SELECTION = "a heap for each row, which chooses by comparisons; rows are no tasks yet"
+SORTING = "a sort of each row by the bytes of its keys, where each count is of those before it; rows are no tasks yet"
 SCATTER = "two updates may meet at one place, and the later one counts, so that they run one after the other"
 PRODUCT = ("in another order of its factors a product may overflow, or meet a zero before it would overflow, so that a "
            "row is not cut into lanes; rows are neither tasks nor vectors yet")
 KNOWN = {("summed_0", "scan"): SCAN, ("summed_1", "scan"): SCAN, ("summed_2", "scan"): SCAN,
-         ("ordered_1", "top"): SELECTION, ("ordered_10", "top"): SELECTION, ("ordered_300", "top"): SELECTION,
+         ("ordered_1", "top"): SELECTION, ("ordered_10", "top"): SELECTION, ("ordered_300", "sort"): SORTING,
          ("scattered_elements", "scatter"): SCATTER, ("scattered_rows", "scatter"): SCATTER,
          ("reduced_reduceprod.last", "x_red"): PRODUCT, ("reduced_reduceprod.two", "x_red"): PRODUCT}
 

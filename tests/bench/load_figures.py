@@ -6,9 +6,10 @@ usage: load_figures.py BIN_DIR [MODEL_DIR] [-o FOLDER]    exits 77 (skipped) wit
 MODEL_DIR holds model.onnx and inputs.npz; without it the model is ResNet-50 with random weights. Measures through the C
 API by ctypes, in processes of their own (whose NumPy has no threads). Times are minima of several processes, since
 other work on the machine only adds to them, and of more processes as long as a figure is missed. The first run is set
-against the median of the same process's warm ones, and the median of these ratios is the figure. Where other work takes
-the cores all the same, the CPU time of each thread is used as the time of decompression; both are printed, and the
-calling thread may take no more than its share. Exits 1 when a figure is still missed (see FIGURES)."""
+against the median of the same process's warm ones, and the lower quartile of these ratios is the figure: the first run
+is one time, to which other work only adds. Where other work takes the cores all the same, the CPU time of each thread is
+used as the time of decompression; both are printed, and the calling thread may take no more than its share. Exits 1
+when a figure is still missed (see FIGURES)."""
 import argparse, json, os, pathlib, shutil, statistics, subprocess, sys, tempfile, time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -50,15 +51,17 @@ def measure(library, path, inputs, threads):
 
 
 def best(args, is_good, times=5, at_most=30):
-    """The minima (of ratios the medians) of at least so many runs, and of at most so many until they are good."""
+    """The minima (of ratios the lower quartiles) of at least so many runs, and of at most so many until they are good."""
+    lower_quartile = lambda values: sorted(values)[(len(values) - 1) // 4]
     runs, found = [], {}
     while len(runs) < times or (len(runs) < at_most and not is_good(found)):
+        args[1].read_bytes()  # into the page cache, which may have lost it since the last run
         done = subprocess.run([sys.executable, __file__, "--measure", *map(str, args)], capture_output=True, text=True,
                               env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
         if done.returncode != 0:
             sys.exit(done.stderr)
         runs.append(json.loads(done.stdout))
-        found = {key: (statistics.median if "_over_" in key else min)(run[key] for run in runs) for key in runs[0]}
+        found = {key: (lower_quartile if "_over_" in key else min)([run[key] for run in runs]) for key in runs[0]}
     return found
 
 
@@ -103,7 +106,6 @@ def report(options, model, folder):
                                              capture_output=True, text=True).stdout)["sections"]
         weights = next(s for s in sections if s["section"] == "constant_data")
         print(f"{name}: {weights['size'] / 1e6:.1f} MB of weights in {weights['stored_size'] / 1e6:.1f} MB")
-        path.read_bytes()  # into the page cache
         if name == "raw":
             loaded = best([library, path, "", options.threads], lambda run: run["load_ms"] <= FIGURES["load_ms"])
             ran = best([library, path, model / "inputs.npz", options.threads],
