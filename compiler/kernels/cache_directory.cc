@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -26,7 +27,6 @@ constexpr std::string_view kEntryMagic = "INGOTKC1";
 constexpr std::string_view kEntrySuffix = ".entry", kTemporarySuffix = ".tmp";
 constexpr size_t kNameDigits = 2 * std::tuple_size_v<formats::Sha256Digest>;
 constexpr int64_t kMaxEntryBytes = int64_t{64} << 20;
-constexpr int64_t kDiskBlockBytes = 4096;
 constexpr int kMostTemporaries = 100;        // of one name that are tried
 constexpr int64_t kAbandonedSeconds = 3600;  // the age at which a temporary is nobody's any more
 
@@ -80,8 +80,6 @@ bool IsEntryName(std::string_view name) {
 bool IsTemporaryName(std::string_view name) {
   return name.starts_with('.') && name.ends_with(kTemporarySuffix) && name.size() > kNameDigits;
 }
-
-int64_t BytesOnDisk(int64_t size) { return (size + kDiskBlockBytes - 1) / kDiskBlockBytes * kDiskBlockBytes; }
 
 std::vector<std::byte> EncodeEntry(std::string_view key, std::span<const std::byte> contents) {
   formats::ByteWriter body;
@@ -170,16 +168,20 @@ void CacheDirectory::Store(std::string_view key, std::span<const std::byte> cont
     if (!problem_.ok()) return;
   }
   const std::vector<std::byte> entry = EncodeEntry(key, contents);
-  const int64_t bytes = BytesOnDisk(static_cast<int64_t>(entry.size()));
-  if (static_cast<int64_t>(entry.size()) > kMaxEntryBytes || bytes > max_bytes_) return;
-  Status status = Write(EntryName(key), entry);
+  if (static_cast<int64_t>(entry.size()) > kMaxEntryBytes) return;
+  if (!IsWithinBound(BlockLedger::BlocksOf(static_cast<int64_t>(entry.size())))) return;
+  Status status = StoreEntry(EntryName(key), entry);
   const std::lock_guard<std::mutex> guard(lock_);
-  if (status.ok()) {
-    ++stored_;
-    if (known_bytes_ >= 0) known_bytes_ += bytes;
-    if (known_bytes_ < 0 || known_bytes_ > max_bytes_) status = Trim();
-  }
   if (!status.ok() && problem_.ok()) problem_ = std::move(status);
+}
+
+// The ledger comes first: a crash between the two must not leave an entry that it lacks.
+Status CacheDirectory::StoreEntry(const std::string& name, std::span<const std::byte> entry) {
+  INGOT_ASSIGN_OR_RETURN(const std::optional<int64_t> blocks,
+                         ledger_.Add(BlockLedger::BlocksOf(static_cast<int64_t>(entry.size()))));
+  INGOT_RETURN_IF_ERROR(Write(name, entry));
+  ++stored_;
+  return IsWithinBound(blocks) ? Status() : HoldBound();
 }
 
 Status CacheDirectory::Write(const std::string& name, std::span<const std::byte> entry) {
@@ -212,9 +214,25 @@ Status CacheDirectory::Write(const std::string& name, std::span<const std::byte>
   return status;
 }
 
+bool CacheDirectory::IsWithinBound(std::optional<int64_t> blocks) const {
+  return blocks && *blocks <= max_bytes_ / BlockLedger::kBlockBytes;
+}
+
+// Trims, where no other thread has done so meanwhile and no other process is at it: nobody waits for a process that may
+// have been stopped.
+Status CacheDirectory::HoldBound() {
+  const std::lock_guard<std::mutex> guard(lock_);
+  if (IsWithinBound(ledger_.Blocks())) return Status();
+  if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return Status();
+  Status status = Trim();
+  flock(descriptor_, LOCK_UN);
+  return status;
+}
+
 // Counts what is there, and takes away the entries that were unused for longest until a quarter of the bound is free,
-// so that not every store has to count again. Other processes may do the same meanwhile.
+// so that it is seldom counted.
 Status CacheDirectory::Trim() {
+  BlockLedger::Recount recount(ledger_);
   const int folder = openat(descriptor_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR* listing = folder < 0 ? nullptr : fdopendir(folder);
   if (listing == nullptr) {
@@ -224,11 +242,11 @@ Status CacheDirectory::Trim() {
   }
   struct Entry {
     timespec used;
-    int64_t bytes;
+    int64_t blocks;
     std::string name;
   };
   std::vector<Entry> entries;
-  int64_t total = 0;
+  int64_t total = 0;  // in blocks
   const time_t now = time(nullptr);
   while (const dirent* found = readdir(listing)) {
     const std::string name = found->d_name;
@@ -240,32 +258,35 @@ Status CacheDirectory::Trim() {
       unlinkat(descriptor_, name.c_str(), 0);
       continue;
     }
-    const int64_t bytes = BytesOnDisk(info.st_size);
-    total += bytes;
-    if (!is_temporary) entries.push_back({info.st_mtim, bytes, name});
+    const int64_t blocks = BlockLedger::BlocksOf(info.st_size);
+    total += blocks;
+    if (!is_temporary) entries.push_back({info.st_mtim, blocks, name});
   }
   closedir(listing);
-  known_bytes_ = total;
-  if (total <= max_bytes_) return Status();
   std::ranges::sort(entries, [](const Entry& a, const Entry& b) {
     return std::tie(a.used.tv_sec, a.used.tv_nsec, a.name) < std::tie(b.used.tv_sec, b.used.tv_nsec, b.name);
   });
+  const int64_t most = max_bytes_ / BlockLedger::kBlockBytes;
+  const int64_t goal = IsWithinBound(total + BlockLedger::BlocksOf(total)) ? most : most - most / 4;
   for (const Entry& entry : entries) {
-    if (known_bytes_ <= max_bytes_ - max_bytes_ / 4) break;
+    if (total + BlockLedger::BlocksOf(total) <= goal) break;
     if (unlinkat(descriptor_, entry.name.c_str(), 0) == 0) {
       ++evicted_;
     } else if (errno != ENOENT) {
       return CacheError(path_, "take an entry away");
     }
-    known_bytes_ -= entry.bytes;
+    total -= entry.blocks;
   }
-  return Status();
+  return recount.Finish(total);
 }
 
 Status CacheDirectory::Finish() {
-  const std::lock_guard<std::mutex> guard(lock_);
-  if (stored_ > 0 && problem_.ok()) problem_ = Trim();
-  return problem_;
+  if (stored_ > 0 && problem().ok() && !IsWithinBound(ledger_.Blocks())) {
+    Status status = HoldBound();
+    const std::lock_guard<std::mutex> guard(lock_);
+    if (problem_.ok()) problem_ = std::move(status);
+  }
+  return problem();
 }
 
 Status CacheDirectory::problem() const {

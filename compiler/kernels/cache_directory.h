@@ -2,7 +2,9 @@
 // its owner checked when it is opened and never looked up by its path again), bounded in size, and may be used by
 // several threads and processes at once. Nothing that it holds is trusted: an entry carries its whole key and a hash,
 // and what is damaged, of another key or not the user's own file is no entry, and is replaced by the next one stored.
-// Entries are written beside their place and renamed, so that a reader sees all of one or nothing.
+// Entries are written beside their place and renamed, so that a reader sees all of one or nothing. A store costs the
+// same however many entries there are: what they take is in a ledger (block_ledger.h), and they are counted only when
+// the bound is met.
 #pragma once
 
 #include <atomic>
@@ -15,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "compiler/kernels/block_ledger.h"
 #include "formats/file.h"
 #include "runtime/status.h"
 
@@ -44,7 +47,7 @@ class CacheDirectory {
   // that were unused for longest. After a failure nothing more is stored; problem() has its reason.
   void Store(std::string_view key, std::span<const std::byte> contents);
 
-  // After the last Store: holds the bound over what other processes stored meanwhile, too. Returns problem().
+  // After the last Store: holds the bound over what processes with larger bounds stored, too. Returns problem().
   Status Finish();
   // The first failure to store, or success.
   Status problem() const;
@@ -56,9 +59,16 @@ class CacheDirectory {
 
  private:
   CacheDirectory(std::string path, int descriptor, int64_t max_bytes, formats::FileCalls& calls)
-      : path_(std::move(path)), descriptor_(descriptor), max_bytes_(max_bytes), calls_(calls) {}
+      : path_(std::move(path)),
+        descriptor_(descriptor),
+        max_bytes_(max_bytes),
+        calls_(calls),
+        ledger_(descriptor, path_, calls) {}
   std::optional<std::vector<std::byte>> Read(const std::string& name, std::string_view key, bool& exists);
+  Status StoreEntry(const std::string& name, std::span<const std::byte> entry);
   Status Write(const std::string& name, std::span<const std::byte> entry);
+  bool IsWithinBound(std::optional<int64_t> blocks) const;
+  Status HoldBound();
   Status Trim();
 
   const std::string path_;
@@ -67,8 +77,8 @@ class CacheDirectory {
   formats::FileCalls& calls_;
   std::atomic<int64_t> hits_{0}, misses_{0}, damaged_{0}, stored_{0}, evicted_{0};
   std::atomic<uint64_t> temporaries_{0};
-  mutable std::mutex lock_;   // over what follows
-  int64_t known_bytes_ = -1;  // at the last count, and what was stored since; -1: not counted yet
+  mutable std::mutex lock_;  // over what follows
+  BlockLedger ledger_;
   Status problem_;
 };
 

@@ -90,7 +90,7 @@ TEST_CASE("a cache finds what was stored under the key, also in another process'
   CHECK(cache->figures().misses == 1);
   CHECK(cache->figures().damaged == 0);
   CHECK(cache->figures().stored == 3);
-  CHECK(folder.NumFiles() == 2);  // no temporary stays
+  CHECK(folder.NumFiles() == 3);  // with the ledger; no temporary stays
 }
 
 TEST_CASE("the folder is made for the user alone, whatever the umask is") {
@@ -245,10 +245,10 @@ TEST_CASE("a full disk is said once, leaves nothing half, and finding goes on") 
     calls.bytes_left = bytes;
     cache->Store("new", std::vector<std::byte>(1000));
     CHECK(cache->problem().message().find("No space left") != std::string::npos);
-    CHECK(folder.NumFiles() == 1);
+    CHECK(folder.NumFiles() == 2);
     calls.bytes_left = 1 << 20;
     cache->Store("newer", Contents("x"));  // nothing more is tried
-    CHECK(folder.NumFiles() == 1);
+    CHECK(folder.NumFiles() == 2);
     CHECK(cache->Find("old") == Contents("kept"));
     CHECK(!cache->Find("new"));
     CHECK(!cache->Finish().ok());
@@ -264,7 +264,7 @@ TEST_CASE("what a killed process of the same id left half written keeps nothing 
   cache->Store("one", Contents("first"));
   CHECK_MESSAGE(cache->problem().ok(), cache->problem().message());
   CHECK(cache->Find("one") == Contents("first"));
-  CHECK(folder.NumFiles() == 3);
+  CHECK(folder.NumFiles() == 4);
 }
 
 TEST_CASE("an entry that cannot be read is none") {
@@ -309,10 +309,88 @@ TEST_CASE("threads and processes share a folder: whoever finds something finds t
     REQUIRE(waitpid(pid, &status, 0) == pid);
     CHECK(status == 0);
   }
-  CHECK(folder.TotalBytes() <= kBound);
+  constexpr int64_t kInWork = 8 * 2 * 4096;  // what eight threads may have been writing while somebody counted
+  CHECK(folder.TotalBytes() <= kBound + kInWork);
   for (const fs::directory_entry& file : fs::directory_iterator(folder.path())) {
-    CHECK(file.path().extension() == ".entry");
+    CHECK((file.path().extension() == ".entry" || file.path().filename() == BlockLedger::kName));
   }
+}
+
+int64_t LedgerBytes(const CacheFolder& folder) {
+  return static_cast<int64_t>(fs::file_size(folder.path() / BlockLedger::kName)) * BlockLedger::kBlockBytes;
+}
+
+TEST_CASE("entries are not counted as long as the ledger is within the bound") {
+  const CacheFolder folder;
+  folder.Open()->Store("one", Contents("x"));
+  CHECK(LedgerBytes(folder) == 4096);
+  // An entry that no store wrote is not seen before the bound is met, then it is.
+  const fs::path strange = folder.entry("of nobody");
+  WriteFile(strange, std::string(100'000, 'x'));
+  const timespec long_ago[2] = {{1000, 0}, {1000, 0}};
+  REQUIRE(utimensat(AT_FDCWD, strange.c_str(), long_ago, 0) == 0);
+  const auto cache = folder.Open(12 * 4096);
+  for (int i = 0; i < 5; ++i) cache->Store(std::to_string(i), Contents("x"));
+  CHECK(cache->Finish().ok());
+  CHECK(LedgerBytes(folder) == 6 * 4096);
+  CHECK(fs::exists(strange));
+  for (int i = 0; i < 8; ++i) cache->Store("more " + std::to_string(i), Contents("x"));
+  CHECK(!fs::exists(strange));
+  CHECK(cache->figures().evicted == 1 + 13 - 9);  // a quarter of the bound, less the ledger's block
+  CHECK(LedgerBytes(folder) + 4096 == folder.TotalBytes());
+}
+
+TEST_CASE("a folder without a usable ledger is counted anew") {
+  const CacheFolder folder;
+  for (int i = 0; i < 9; ++i) folder.Open()->Store(std::to_string(i), Contents("x"));
+  const fs::path ledger = folder.path() / BlockLedger::kName;
+  const fs::path elsewhere = folder.root() / "elsewhere";
+  WriteFile(elsewhere, "the user's");
+  const std::vector<std::pair<const char*, std::function<void()>>> kinds = {
+      {"none", [] {}},
+      {"a link", [&] { fs::create_symlink(elsewhere, ledger); }},
+      {"a pipe", [&] { REQUIRE(mkfifo(ledger.c_str(), 0600) == 0); }},
+      {"one that others may write to", [&] {
+         WriteFile(ledger, "");
+         REQUIRE(chmod(ledger.c_str(), 0622) == 0);
+       }}};
+  int stored = 9;
+  for (const auto& [kind, make] : kinds) {
+    CAPTURE(kind);
+    fs::remove(ledger);
+    make();
+    const auto cache = folder.Open();
+    cache->Store(std::to_string(stored++), Contents("x"));
+    CHECK_MESSAGE(cache->Finish().ok(), cache->problem().message());
+    CHECK(fs::symlink_status(ledger).type() == fs::file_type::regular);
+    CHECK(LedgerBytes(folder) == stored * 4096);
+  }
+  CHECK(ReadFile(elsewhere) == "the user's");
+  fs::remove(ledger);
+  fs::create_directory(ledger);
+  const auto cache = folder.Open();
+  cache->Store("no more", Contents("x"));
+  CHECK(cache->problem().message().find("number of its blocks") != std::string::npos);
+}
+
+TEST_CASE("what is added to a ledger while somebody counts stays") {
+  const CacheFolder folder;
+  folder.Open()->Store("one", Contents("x"));
+  const int descriptor = open(folder.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  REQUIRE(descriptor >= 0);
+  BlockLedger ledger(descriptor, folder.path(), formats::FileCalls::System());
+  CHECK(ledger.Blocks() == 2);
+  {
+    BlockLedger::Recount recount(ledger);
+    CHECK(*ledger.Add(70'000) == 70'001 + 18);
+    CHECK(recount.Finish(5).ok());
+  }
+  CHECK(ledger.Blocks() == 70'005 + 18);
+  {
+    BlockLedger::Recount abandoned(ledger);
+  }
+  CHECK(ledger.Blocks() == 70'005 + 18);
+  close(descriptor);
 }
 
 TEST_CASE("the default folder follows the environment") {

@@ -152,6 +152,7 @@ TEST_CASE("an executable is the same with a cold, a warm, a damaged and no cache
     CHECK(warm.figures.misses == 0);
     int64_t damaged = 0;
     for (const fs::directory_entry& entry : fs::directory_iterator(folder.path())) {
+      if (entry.path().filename() == BlockLedger::kName) continue;
       if (damaged % 2 == 0) fs::resize_file(entry.path(), entry.file_size() / 2);
       if (damaged % 2 == 1) std::fstream(entry.path(), std::ios::in | std::ios::out).seekp(200) << "damaged";
       ++damaged;
