@@ -360,7 +360,7 @@ void GridSample(Assumptions& a) {
 void RoiAlign(Assumptions& a) {
   a.Equal({1, 0}, {2, 0});
   a.Is({1, 1}, 4);
-  for (const ir::PrimExpr& dim : a.dims(0)) a.AtLeast(dim, ir::Int64(1));
+  for (size_t i = 0; i < a.rank(0); ++i) a.HasElements({0, i});
 }
 
 // Every node has a feature, a threshold and three children; there is a node, and a column that it reads.

@@ -26,14 +26,6 @@ int64_t PlaceOf(int64_t index, int64_t extent, bool from_end = true) {
   return std::max<int64_t>(std::min(index, extent - 1), 0);
 }
 
-// An error when elements are read along an axis that is known to have none.
-Status CheckNotEmpty(const ir::Call& call, const ir::TensorType& x, int axis, const Dims& result) {
-  if (!ir::IsConstInt((*x->dims)[static_cast<size_t>(axis)], 0)) return Status();
-  const bool nothing = std::ranges::any_of(result, [](const ir::PrimExpr& dim) { return ir::IsConstInt(dim, 0); });
-  if (nothing) return Status();
-  return OpError(call, "axis " + std::to_string(axis) + " of " + Describe(x) + " has no elements to read");
-}
-
 // ---- take
 // The axis None stands for axis 0 of a tensor of rank 1.
 Result<CallParts> NormalizeTake(CallParts parts) {
@@ -58,7 +50,7 @@ Result<ir::Type> InferTake(const ir::Call& call) {
   Dims dims(x->dims->begin(), x->dims->begin() + axis);
   dims.insert(dims.end(), indices->dims->begin(), indices->dims->end());
   dims.insert(dims.end(), x->dims->begin() + axis + 1, x->dims->end());
-  INGOT_RETURN_IF_ERROR(CheckNotEmpty(call, x, axis, dims));
+  INGOT_RETURN_IF_ERROR(CheckHasElements(call, x, static_cast<size_t>(axis), dims));
   return TensorOf(std::move(dims), x->dtype, x);
 }
 
@@ -145,7 +137,7 @@ Result<ir::Type> InferGatherElements(const ir::Call& call) {
                                Describe(x) + " and " + Describe(indices));
     }
   }
-  if (x->dims) INGOT_RETURN_IF_ERROR(CheckNotEmpty(call, x, axis, *indices->dims));
+  if (x->dims) INGOT_RETURN_IF_ERROR(CheckHasElements(call, x, static_cast<size_t>(axis), *indices->dims));
   return TensorOf(*indices->dims, x->dtype, x);
 }
 
@@ -195,7 +187,7 @@ Result<ir::Type> InferGatherNd(const ir::Call& call) {
   Dims dims(indices->dims->begin(), indices->dims->end() - 1);
   dims.insert(dims.end(), x->dims->begin() + first, x->dims->end());
   for (int64_t i = batch; i < first; ++i) {
-    INGOT_RETURN_IF_ERROR(CheckNotEmpty(call, x, static_cast<int>(i), dims));
+    INGOT_RETURN_IF_ERROR(CheckHasElements(call, x, static_cast<size_t>(i), dims));
   }
   return TensorOf(std::move(dims), x->dtype, x);
 }

@@ -80,6 +80,12 @@ std::string Describe(const ir::PrimExpr& expr) {
   return "...";
 }
 
+Status CheckHasElements(const ir::Call& call, const ir::TensorType& x, size_t axis, const Dims& result) {
+  const auto is_some = [](const ir::PrimExpr& dim) { return ir::AsConstInt(dim).value_or(0) > 0; };
+  if (!ir::IsConstInt((*x->dims)[axis], 0) || !std::ranges::all_of(result, is_some)) return Status();
+  return OpError(call, "axis " + std::to_string(axis) + " of " + Describe(x) + " has no elements to read");
+}
+
 std::string Describe(const ir::Type& type) {
   if (type == nullptr) return "a value of unknown type";
   switch (type->kind) {

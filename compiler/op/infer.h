@@ -24,6 +24,10 @@ Status OpError(const ir::Call& call, const std::string& message);
 std::string Describe(const ir::Type& type);
 std::string Describe(const ir::PrimExpr& expr);
 
+// An error when it is known that elements are read along an axis that has none. Where either is unknown, it is compared
+// when the program runs (HasElements of assumed_dims.cc).
+Status CheckHasElements(const ir::Call& call, const ir::TensorType& x, size_t axis, const Dims& result);
+
 // Argument i as a tensor type.
 Result<ir::TensorType> TensorArg(const ir::Call& call, size_t i);
 // Argument i, a tuple of tensors (or one tensor alone), as tensor types.

@@ -75,10 +75,7 @@ Result<ir::Type> InferArg(const ir::Call& call) {
   Dims dims = *x->dims;
   const auto at = static_cast<size_t>(axes[0]);
   dims[at] = ir::Int64(1);
-  const bool nothing = std::ranges::any_of(dims, [](const PrimExpr& dim) { return ir::IsConstInt(dim, 0); });
-  if (ir::IsConstInt((*x->dims)[at], 0) && !nothing) {
-    return OpError(call, "axis " + std::to_string(axes[0]) + " of " + Describe(x) + " has no elements");
-  }
+  INGOT_RETURN_IF_ERROR(CheckHasElements(call, x, at, dims));
   if (!keepdims) dims.erase(dims.begin() + axes[0]);
   return TensorOf(std::move(dims), kIndexDtype, x);
 }

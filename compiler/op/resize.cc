@@ -355,10 +355,7 @@ Result<ir::Type> InferGridSample(const ir::Call& call) {
   }
   Dims dims = {in[0], in[1]};
   dims.insert(dims.end(), places.begin() + 1, places.end() - 1);
-  const auto is_empty = [](const ir::PrimExpr& dim) { return ir::IsConstInt(dim, 0); };
-  if (std::any_of(in.begin() + 2, in.end(), is_empty) && std::ranges::none_of(dims, is_empty)) {
-    return OpError(call, "expected an image with elements, got " + Describe(x));
-  }
+  for (size_t axis = 2; axis < in.size(); ++axis) INGOT_RETURN_IF_ERROR(CheckHasElements(call, x, axis, dims));
   return TensorOf(std::move(dims), x->dtype, x);
 }
 

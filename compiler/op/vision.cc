@@ -66,10 +66,9 @@ Result<ir::Type> InferRoiAlign(const ir::Call& call) {
     return OpError(call, "expected data [n, c, h, w], rois [boxes, 4] and batch_indices [boxes], got " +
                              Describe(data) + ", " + Describe(rois) + " and " + Describe(batch));
   }
-  for (const PrimExpr& dim : in) {
-    if (ir::IsConstInt(dim, 0)) return OpError(call, "expected an image with elements, got " + Describe(data));
-  }
-  return TensorOf({boxes[0], in[1], ir::Int64(roi.pooled[0]), ir::Int64(roi.pooled[1])}, dtype, data);
+  Dims dims = {boxes[0], in[1], ir::Int64(roi.pooled[0]), ir::Int64(roi.pooled[1])};
+  for (size_t axis = 0; axis < in.size(); ++axis) INGOT_RETURN_IF_ERROR(CheckHasElements(call, data, axis, dims));
+  return TensorOf(std::move(dims), dtype, data);
 }
 
 Result<std::vector<ReferenceTensor>> ReferenceRoiAlign(const ir::Call& call, std::span<const ReferenceTensor> inputs) {

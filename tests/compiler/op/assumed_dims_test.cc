@@ -82,8 +82,13 @@ bool IsConstant(const OpCase& c, size_t operand, size_t axis) {
   });
 }
 
-// A function of the case's call, each dim a symbol of its own.
-Result<ir::IRModule> SymbolicModule(const OpCase& c) {
+// One dim of an operand.
+struct Place {
+  size_t operand, axis;
+};
+
+// A function of the case's call, each dim a symbol of its own, but one that may be known to be 0.
+Result<ir::IRModule> SymbolicModule(const OpCase& c, std::optional<Place> empty = std::nullopt) {
   std::vector<ir::Var> params;
   std::vector<ir::Expr> inputs;
   for (size_t i = 0; i < c.inputs.size(); ++i) {
@@ -91,6 +96,7 @@ Result<ir::IRModule> SymbolicModule(const OpCase& c) {
     for (size_t axis = 0; axis < c.inputs[i].dims.size(); ++axis) {
       const std::string name = "n" + std::to_string(i) + std::to_string(axis);
       dims.push_back(IsConstant(c, i, axis) ? ir::Int64(c.inputs[i].dims[axis]) : ir::PrimExpr(ir::MakePrimVar(name)));
+      if (empty && empty->operand == i && empty->axis == axis) dims.back() = ir::Int64(0);
     }
     params.push_back(ir::Make<ir::VarNode>("x" + std::to_string(i),
                                            ir::Make<ir::TensorTypeNode>(std::move(dims), c.inputs[i].dtype)));
@@ -233,7 +239,43 @@ TEST_CASE("dims that nobody proved equal are compared at run time, for every ope
   }
 }
 
-// Operands may stand in a tuple that is a variable: the result of another call, or a tuple that is bound to a name.
+// The operands of a call in which one dim is 0, and all others that are no constants as well if everything is.
+OpCase Emptied(const OpCase& c, Place place, bool everything) {
+  OpCase emptied = c;
+  for (size_t i = 0; i < c.inputs.size(); ++i) {
+    for (size_t axis = 0; axis < c.inputs[i].dims.size(); ++axis) {
+      const bool is_place = i == place.operand && axis == place.axis;
+      if (is_place || (everything && !IsConstant(c, i, axis))) {
+        emptied.inputs[i] = Resized(emptied.inputs[i], axis, 0);
+      }
+    }
+  }
+  return emptied;
+}
+
+TEST_CASE("a dim that is known to be 0 is refused only where every call with it would be") {
+  size_t num_refused = 0;
+  for (const OpRow* row : AllOps()) {
+    if (row->is_primitive) continue;
+    for (const OpCase* c : CasesOf(*row)) {
+      for (size_t i = 0; i < c->inputs.size(); ++i) {
+        for (size_t axis = 0; axis < c->inputs[i].dims.size(); ++axis) {
+          if (IsConstant(*c, i, axis)) continue;
+          const Result<ir::IRModule> built = SymbolicModule(*c, Place{i, axis});
+          if (built.ok()) continue;
+          ++num_refused;
+          for (const bool everything : {false, true}) {
+            const Result<ir::Call> call = CallOf(Emptied(*c, {i, axis}, everything));
+            CHECK_MESSAGE(!call.ok(), c->Name(), ", input ", i, ", axis ", axis, ", everything ", everything, ": ",
+                          built.status().message());
+          }
+        }
+      }
+    }
+  }
+  CHECK(num_refused > 0);
+}
+
 // The two dims that differ, each by its name and value, however many alternatives the formula has.
 TEST_CASE("the message of dims that do not broadcast names them") {
   const Result<ir::IRModule> module = script::ParseModule(R"(
@@ -264,6 +306,7 @@ class Module:
   CHECK(message({1, 4}, {2, 4}, {3, 4}).find("is p = 3, expected 2") != std::string::npos);
 }
 
+// Operands may stand in a tuple that is a variable: the result of another call, or a tuple that is bound to a name.
 TEST_CASE("operands that a tuple variable holds are compared, too") {
   const Result<ir::IRModule> module = script::ParseModule(R"(
 from tvm.script import ir as I, relax as R, tirx as T
