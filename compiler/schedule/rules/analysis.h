@@ -70,6 +70,7 @@ int64_t KnownInstances(const BlockSite& site);
 inline constexpr int64_t kMinParallelCost = 256 << 10;  // of a whole nest; below, it stays serial
 inline constexpr int64_t kMinTaskCost = 64 << 10;
 inline constexpr int64_t kLikelyExtent = 56;  // of a loop whose extent is a symbol
+inline constexpr int64_t kLikelyDepth = 8;    // of a volume whose depth is a symbol
 
 // Of an element in memory.
 inline int64_t BytesOf(DataType dtype) { return std::max<int64_t>((dtype.bits + 7) / 8, 1); }

@@ -25,6 +25,8 @@
 #include <functional>
 
 #include "compiler/schedule/rules/analysis.h"
+#include "compiler/schedule/rules/conv_choice.h"
+#include "compiler/schedule/rules/conv_window.h"
 #include "compiler/schedule/rules/epilogue.h"
 #include "compiler/schedule/rules/rules.h"
 
@@ -34,244 +36,9 @@ using namespace ir;  // NOLINT
 
 namespace {
 
-// Dimensions of the result; a volume's depth stands before the channels. Images that are one column wide count as one
-// row: where kX is 1, kY and kX change places.
-enum Dimension : int { kN, kO, kY, kX, kV, kD, kRank };
-constexpr size_t kImageRank = 5, kVolumeRank = 6;
-
-bool IsVolume(const BlockSite& site) { return StoreOf(site).indices.size() == kVolumeRank; }
-
-// The iteration variable along a dimension; -1 where there is none.
-int IterAlong(const BlockSite& site, int dimension) {
-  const bool is_volume = IsVolume(site);
-  if (dimension == kD) return is_volume ? IterOfDimension(site, 1) : -1;
-  const auto iter_of = [&](int d) { return IterOfDimension(site, d == kN ? 0 : d + (is_volume ? 1 : 0)); };
-  const int x = iter_of(kX);
-  const bool is_column = x >= 0 && ConstantExtent(*site.block().iter_vars[x]) == 1;
-  if (is_column && (dimension == kY || dimension == kX)) dimension = dimension == kY ? kX : kY;
-  return iter_of(dimension);
-}
-
-std::optional<int64_t> ConstantOf(const BlockSite& site, int dimension) {
-  const int iter = IterAlong(site, dimension);
-  return iter < 0 ? std::optional<int64_t>(1) : ConstantExtent(*site.block().iter_vars[iter]);
-}
-int64_t ExtentOf(const BlockSite& site, int dimension) { return ConstantOf(site, dimension).value_or(1); }
-
-// A symbolic height or width counts as kLikelyExtent where tiles, strips and costs are chosen; so does each of the two
-// in the one row of a flattened image. A depth counts as kLikelyDepth.
-constexpr int64_t kLikelyDepth = 8;
-
-int64_t LikelyExtent(const BlockSite& site, int dimension) {
-  if (dimension == kD) return ConstantOf(site, dimension).value_or(kLikelyDepth);
-  const bool is_flat = dimension == kX && ConstantOf(site, kY) == 1;
-  return ConstantOf(site, dimension).value_or(is_flat ? kLikelyExtent * kLikelyExtent : kLikelyExtent);
-}
-
-// What AnalyzeWindow finds about the loads of the reduction.
-struct Window {
-  bool broadcasts = false;  // an input that moves with x is the same for all of v, and for all of o in a group
-  int64_t groups = 1;       // of o
-  int64_t input_bytes = 0;  // of the inputs that move with x, per image and group; per block of o where they follow v
-  bool is_of_volume = false;
-  int64_t planes = 1;  // of the result, for which these inputs are
-  int64_t taps_of_depth = 1;
-  int64_t weight_bytes = 0;  // of the inputs that do not move with x, per group
-};
-
-Window AnalyzeWindow(const BlockSite& site) {
-  Window window;
-  const int x = IterAlong(site, kX), o = IterAlong(site, kO), v = IterAlong(site, kV);
-  std::vector<const BufferNode*> seen;  // a pair of neighbours is two loads of one buffer
-  for (const LoadUse& load : LoadsOf(site)) {
-    if (std::ranges::find(seen, load.load->buffer.get()) != seen.end()) continue;
-    seen.push_back(load.load->buffer.get());
-    int64_t bytes = load.load->dtype.bits / 8;
-    for (const PrimExpr& extent : load.load->buffer->shape) bytes *= AsConstInt(extent).value_or(1);
-    if (!load.uses[x]) {
-      window.weight_bytes += bytes;
-      continue;
-    }
-    for (const int dimension : {kY, kX, kD}) {
-      if (!ConstantOf(site, dimension)) bytes *= LikelyExtent(site, dimension);
-    }
-    window.broadcasts |= !load.uses[v];
-    if (!load.uses[v] && load.uses[o]) {  // this dimension holds every group's channels (blocks)
-      const auto channels = AsConstInt(load.load->buffer->shape[IsVolume(site) ? 2 : 1]);
-      const int64_t own = ConstantExtent(*site.block().iter_vars[ReduceIters(site)[0]]).value_or(0);
-      if (channels && own > 0 && *channels % own == 0) window.groups = *channels / own;
-    }
-    const int64_t images = std::max<int64_t>(ExtentOf(site, kN), 1);
-    window.input_bytes += bytes / images / (load.uses[v] ? std::max<int64_t>(ExtentOf(site, kO), 1) : 1);
-  }
-  if (ExtentOf(site, kO) % window.groups != 0) window.groups = 1;
-  window.input_bytes /= window.groups;
-  window.weight_bytes /= window.groups;
-  if (IsVolume(site)) {  // the window's depth is its first axis, behind the channels where these are summed
-    const std::vector<int> reduce = ReduceIters(site);
-    window.is_of_volume = true;
-    window.planes = std::max<int64_t>(LikelyExtent(site, kD), 1);
-    window.taps_of_depth = ConstantExtent(*site.block().iter_vars[reduce[window.broadcasts ? 1 : 0]]).value_or(1);
-  }
-  return window;
-}
-
-// ---- Register tiles
-struct TileChoice {
-  int64_t columns = 1, blocks = 1;
-  int64_t rows = 1;  // more than one only where a tile has all columns of a row
-};
-
-// Cycles of a tile per step of the reduction.
-double CyclesOfTile(int64_t columns, const TileChoice& tile, int64_t vectors, double cycles_per_weight,
-                    const Target& target) {
-  constexpr double kLoadsPerCycle = 2, kLatency = 4;
-  const auto accumulators = static_cast<double>(columns * tile.rows * tile.blocks * vectors);
-  const auto loads = static_cast<double>(columns * tile.rows + tile.blocks * vectors);
-  // Weights come from beyond the first-level cache and are loaded once per tile.
-  const double weights = static_cast<double>(tile.blocks * vectors) * cycles_per_weight;
-  return std::max({accumulators / target.fma_ports, loads / kLoadsPerCycle, kLatency}) + weights;
-}
-
-// Cycles of a row of `width` columns per block of o and step of the reduction: in tiles of nearly equal width.
-double CyclesOfRow(int64_t width, const TileChoice& tile, int64_t vectors, double cycles_per_weight,
-                   const Target& target) {
-  const int64_t tiles = (width + tile.columns - 1) / tile.columns;
-  double cycles = 0;
-  for (int64_t i = 0; i < tiles; ++i) {
-    const int64_t columns = width / tiles + (i < width % tiles ? 1 : 0);
-    cycles += CyclesOfTile(columns, tile, vectors, cycles_per_weight, target);
-  }
-  return cycles / static_cast<double>(tile.blocks * tile.rows);
-}
-// The columns of the tile that a symbolic row has after one of so many: half, rounded up. A rest of three columns is
-// one tile: each tile reads all weights, and narrow ones have too few multiply-adds to hide their latency.
-int64_t NarrowerTile(int64_t columns) {
-  constexpr int64_t kFewColumns = 4;
-  return columns > kFewColumns ? (columns + 1) / 2 : columns - 1;
-}
-// The same of a volume's symbolic width, over the widths that it may have: in full tiles, and ever narrower ones
-// (CutRow). The planes of a volume are smaller than images.
-double CyclesOfSymbolicRow(const TileChoice& tile, int64_t vectors, double cycles_per_weight, const Target& target) {
-  constexpr int64_t kWidest = kLikelyExtent / 2, kNarrowest = kWidest / 8;
-  double cycles = 0;
-  for (int64_t width = kWidest; width >= kNarrowest; width /= 2) {
-    double of_row = 0;
-    for (int64_t rest = width, columns = tile.columns; rest > 0; columns = NarrowerTile(columns)) {
-      const auto tiles = static_cast<double>(rest / columns);
-      of_row += tiles * CyclesOfTile(columns, tile, vectors, cycles_per_weight, target);
-      rest %= columns;
-    }
-    cycles += of_row / static_cast<double>(width * tile.blocks);
-  }
-  return cycles;
-}
-
-// The tile for rows of this width, of which a strip has `rows`; nothing for a symbolic number. (Images whose width is
-// symbolic give a likely one.)
-TileChoice ChooseTile(std::optional<int64_t> width, std::optional<int64_t> rows, int64_t blocks_of_o, int64_t vectors,
-                      const Window& window, const Target& target) {
-  // A volume's weights that leave the second-level cache are read from beyond it once, or for each tile where those of a
-  // tile do. (Cores of one feature level have caches that differ by a factor of two.) An image's count as if they stayed
-  // there: otherwise ResNet-18 of free sizes took 1.3 times as long.
-  constexpr double kFromSecondLevel = 0.25, kOnceFromBeyond = 1, kFromBeyond = 4;
-  const auto cycles_per_weight = [&](int64_t blocks) {
-    if (!window.is_of_volume || window.weight_bytes <= target.l2_bytes) return kFromSecondLevel;
-    return window.weight_bytes / blocks_of_o * blocks <= 2 * target.l2_bytes ? kOnceFromBeyond : kFromBeyond;
-  };
-  const int64_t widest = std::max<int64_t>(width.value_or(target.num_vector_registers), 1);
-  TileChoice best;
-  double best_cycles = 0;
-  for (int64_t blocks = 1; blocks <= blocks_of_o && blocks * vectors + 2 <= target.num_vector_registers; ++blocks) {
-    if (blocks_of_o % blocks != 0 || (blocks > 1 && !window.broadcasts)) continue;
-    const int64_t most = (target.num_vector_registers - blocks * vectors - 1) / (blocks * vectors);
-    if (most < 1) continue;
-    const int64_t most_rows = width && rows && window.broadcasts && most >= widest ? most / widest : 1;
-    for (int64_t at_once = 1; at_once <= most_rows; ++at_once) {
-      if (at_once > 1 && *rows % at_once != 0) continue;
-      const TileChoice tile{std::min(most, widest), blocks, at_once};
-      const double of_weight = cycles_per_weight(blocks);
-      const double cycles = width ? CyclesOfRow(*width, tile, vectors, of_weight, target)
-                                  : CyclesOfSymbolicRow(tile, vectors, of_weight, target);
-      if (blocks * at_once > 1 && cycles >= best_cycles) continue;
-      best = tile;
-      best_cycles = cycles;
-    }
-  }
-  return best;
-}
-
-// ---- Strips
-std::vector<int64_t> Divisors(int64_t n) {
-  std::vector<int64_t> divisors;
-  for (int64_t d = 1; d <= n; ++d) {
-    if (n % d == 0) divisors.push_back(d);
-  }
-  return divisors;
-}
-
-// A strip: so many rows (columns, where there is one row) of one plane, or all rows of so many planes.
-struct Strip {
-  int64_t rows = 1, planes = 1;
-};
-
-// The planes of the input, as a part of all of them, that so many planes of the result read.
-double PartOfPlanes(const Window& window, int64_t planes) {
-  const auto all = static_cast<double>(window.planes);
-  return std::min(1.0, static_cast<double>(planes + window.taps_of_depth - 1) / all);
-}
-
-// Strips of `rows` rows in each of `planes` planes, so that the least traffic passes through the caches.
-Strip ChooseStrip(int64_t rows, int64_t planes, int64_t blocks, const Window& window, const Target& target) {
-  constexpr int64_t kMostRows = 1 << 16;  // with more rows no divisors are searched
-  if (rows > kMostRows || rows < 1 || planes > kMostRows || planes < 1) return {std::max<int64_t>(rows, 1), 1};
-  Strip best;
-  double best_traffic = 0;
-  const auto consider = [&](Strip strip) {
-    const int64_t strips = rows / strip.rows * (planes / strip.planes);
-    const bool weights_stay = window.weight_bytes <= target.l2_bytes / 4;
-    const double input = static_cast<double>(window.input_bytes) * PartOfPlanes(window, strip.planes);
-    const bool input_stays = input / static_cast<double>(rows / strip.rows) <= static_cast<double>(target.l2_bytes / 2);
-    const double traffic =
-        static_cast<double>(window.weight_bytes) * static_cast<double>(weights_stay ? 1 : strips) +
-        input * static_cast<double>(planes / strip.planes) * static_cast<double>(input_stays ? 1 : blocks);
-    if (strip.rows * strip.planes > 1 && traffic > best_traffic) return;
-    best = strip;
-    best_traffic = traffic;
-  };
-  for (const int64_t strip : Divisors(rows)) consider({strip, 1});
-  for (const int64_t strip : Divisors(planes)) {
-    if (strip > 1) consider({rows, strip});
-  }
-  return best;
-}
-// The same where blocks of o share nothing: a strip of one block and plane fits the first-level cache.
-int64_t ChooseShortStrip(int64_t rows, const Window& window, const Target& target) {
-  constexpr int64_t kMostRows = 1 << 16;
-  if (rows > kMostRows || rows < 1) return std::max<int64_t>(rows, 1);
-  const auto bytes = static_cast<int64_t>(static_cast<double>(window.input_bytes) * PartOfPlanes(window, 1));
-  int64_t best = 1;
-  for (int64_t strip : Divisors(rows)) {
-    if (bytes / (rows / strip) <= target.l1_bytes / 2) best = strip;
-  }
-  return best;
-}
-
 constexpr int64_t kMostTunedExtent = 1 << 14;  // of longer rows tuning does not choose strips
 constexpr int64_t kMostWindowSteps = 32;       // of a window
 
-// The number of parts into which the blocks of o are divided, so that there are enough tasks.
-int64_t ChooseParts(int64_t blocks, int64_t tasks, int64_t cost) {
-  constexpr int64_t kEnoughTasks = 16;
-  const int64_t wanted = std::min(kEnoughTasks, cost / kMinTaskCost);
-  if (cost < kMinParallelCost || tasks >= wanted) return 1;
-  for (int64_t parts : Divisors(blocks)) {
-    if (parts * tasks >= wanted) return parts;
-  }
-  return blocks;
-}
-
-// ---- The nest
 // Splits the loop where its extent is greater than the factor: {outer or void, inner}.
 std::pair<LoopRV, LoopRV> SplitBy(Schedule& s, LoopRV loop, int64_t extent, int64_t factor) {
   if (factor >= extent) return {LoopRV{}, loop};
@@ -417,7 +184,7 @@ void PlaceReduction(Schedule& s, BlockRV partial, const ConvTile& tile, int64_t 
 // The loops around a write-back; groups, strips and planes are void where there is one of them.
 struct ConvPart {
   BlockRV out;
-  LoopRV loops[kRank];
+  LoopRV loops[kConvRank];
   LoopRV groups, strips, planes;  // planes: what is taken together is loops[kD]
   std::optional<int64_t> width;   // columns of a strip
 };
@@ -478,7 +245,7 @@ class ConvNest {
   void FindLoops(ConvPart& part, LoopRV outer) {
     const BlockSite out_site = s_.Block(part.out);
     for (const InnerLoop& entry : InnerLoops(s_, part.out, outer)) {
-      for (int d = 0; d < kRank; ++d) {
+      for (int d = 0; d < kConvRank; ++d) {
         if (entry.iter >= 0 && entry.iter == IterAlong(out_site, d)) part.loops[d] = entry.loop;
       }
     }
@@ -729,7 +496,7 @@ class ConvNest {
   Schedule& s_;
   const BlockSite& site_;
   const Target& target_;
-  const Window window_;
+  const ConvWindow window_;
   const int64_t lanes_, blocks_;
   int64_t cost_;
   std::vector<BlockName> handled_;
@@ -750,7 +517,7 @@ Match<> MatchesConv(const ScheduleState& state, const BlockSite& site, const Tar
     return Declined{"its result is no image with channels in blocks"};
   }
   if (ReduceIters(site).size() < 2) return Declined{"it is a batched product, which has no window"};
-  for (int d = 0; d < kRank; ++d) {
+  for (int d = 0; d < kConvRank; ++d) {
     if (IterAlong(site, d) < 0 && (d != kD || rank == kVolumeRank)) {
       return Declined{"a dimension of its result has no loop"};
     }
