@@ -4,7 +4,7 @@ equal), the stateful way, contexts in threads, and what failures raise.
 usage: python_module.py BIN_DIR [TEST ...]    exits 77 (skipped) without numpy; parts that need torch print
 SKIP without. The module is apps/python, or the installed one when INGOT_WHEEL is set."""
 
-import copy, gc, os, pathlib, shutil, sys, tempfile, threading, unittest
+import copy, ctypes, gc, os, pathlib, shutil, sys, tempfile, threading, unittest
 
 from tools import Tools
 
@@ -24,6 +24,7 @@ if not os.environ.get("INGOT_WHEEL"):
     sys.path.insert(0, str(ROOT / "apps/python"))
     os.environ.setdefault("INGOT_LIBRARY", str(BIN.parent / "vm/libingot.so"))
 import ingot
+from ingot import _capi, _dlpack
 
 PARTS = """ingot 1
 function @scalars export (x: float32[2], i: int, f: float, b: bool) -> (y: float32[2], i: int, f: float, b: bool) {
@@ -43,6 +44,14 @@ function @kinds export () -> (d: dtype, y: float32[262144]) {
   const_dtype r0, float32
   alloc r1, [262144]
   return [r0, r1]
+}
+function @halves export (x: int4[4]) -> (y: int4[4]) {
+  register r1: int4[4]
+  copy r1, r0
+  return [r1]
+}
+function @same export (t: tuple(int64[4])) -> (y: tuple(int64[4])) {
+  return [r0]
 }
 """
 
@@ -152,12 +161,72 @@ class PythonModule(unittest.TestCase):
             def __init__(self, array):
                 self.__dlpack__, self.__dlpack_device__ = array.__dlpack__, array.__dlpack_device__
 
+        class Older:  # before DLPack 1.0
+            def __init__(self, array):
+                self.array = array
+
+            def __dlpack__(self):
+                return self.array.__dlpack__()
+
         m.call("fill", Exported(written[:4]))
         self.assertEqual(written.tolist(), [7] * 4 + [7, 0] * 2)
+        m.call("fill", Older(written[4:]))
+        self.assertEqual(written.tolist(), [7] * 8)
         for refused in frozen, Exported(frozen), written[6::-2], [0, 0, 0, 0]:
             with self.assertRaisesRegex(TypeError, "written"):
                 m.call("fill", refused)
         self.assertEqual(frozen.tolist(), [0] * 4)
+
+    def test_what_a_tensor_of_dlpack_says_of_itself_is_heard(self):
+        m = ingot.load(self.dir / "parts.ingot")
+        exported, deleted = [], []
+        deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(deleted.append)
+
+        class Exported:
+            def __init__(self, elements, shape, dtype, flags=0, version=(1, 1), device=1, strides=None):
+                self.kept = (ctypes.c_uint8 * 64)(*elements), (ctypes.c_int64 * len(shape))(*shape)
+                self.strides = strides and (ctypes.c_int64 * len(shape))(*strides)
+                self.managed = _capi.ManagedVersioned(*version, None, ctypes.cast(deleter, ctypes.c_void_p), flags)
+                self.managed.dl_tensor = _capi.DLTensor(
+                    ctypes.addressof(self.kept[0]), _capi.Device(device, 0), len(shape), _capi.DataType(*dtype, 1),
+                    self.kept[1], self.strides, 0)
+
+                exported.append(self)  # until all are deleted
+
+            def __dlpack__(self, **_):
+                return _dlpack.capsule_of(ctypes.addressof(self.managed), _dlpack.VERSIONED)
+
+        read_only, padded, int4, int64 = 1, 4, (0, 4), (0, 64)
+        y = m.call("halves", Exported((0x21, 0x43), (4,), int4))
+        self.assertEqual(ctypes.string_at(y.data_ptr, 2), bytes((0x21, 0x43)))
+        for call in lambda x: m.call("halves", x), lambda x: m.set_input("x", x, "halves"):
+            for refused, said in (
+                (Exported((1, 2, 3, 4), (4,), int4, flags=padded), "padded"),
+                (Exported((0x21, 0x43), (4,), int4, version=(2, 0)), "version 2.0"),
+                (Exported((0x21, 0x43), (4,), int4, device=77), "device"),
+                (Exported((0x21, 0x43), (4,), int4, strides=(-1,)), "stride"),
+                (Exported((0x21, 0x43), (-4,), int4), "-4"),
+            ):
+                with self.assertRaisesRegex(ingot.BadInput, said):
+                    call(refused)
+        with self.assertRaisesRegex(TypeError, "read-only"):
+            m.call("fill", Exported(bytes(32), (4,), int64, flags=read_only))
+        gc.collect()
+        self.assertEqual(len(deleted), 12)  # each once
+
+    def test_results_that_are_read_only(self):
+        m = ingot.load(self.dir / "parts.ingot")
+        m.set_input("t", (np.int64([1, 2, 3, 4]),), "same")
+        m.run("same")
+        (frozen,) = m.get_output()
+        for array in np.asarray(frozen), frozen.numpy(), np.from_dlpack(frozen):
+            self.assertEqual(array.tolist(), [1, 2, 3, 4])
+            self.assertFalse(array.flags.writeable)
+        with self.assertRaisesRegex(TypeError, "written"):
+            m.call("fill", frozen)
+        with self.assertRaisesRegex(ingot.IngotError, "read-only"):
+            frozen.__dlpack__()  # the older form cannot say it
+        self.assertTrue(np.asarray(m.call("same", (np.int64([5, 6, 7, 8]),))[0]).flags.writeable)
 
     def test_arrays_whose_interface_has_no_address(self):
         m = ingot.load(self.dir / "parts.ingot")

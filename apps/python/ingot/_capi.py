@@ -183,6 +183,7 @@ FUNCTIONS = {
     "ingot_type_text": (c.c_char_p, [P]),
     "ingot_value_clear": (None, [c.POINTER(Value)]),
     "ingot_tensor_from_dlpack": (STATUS, [P, c.POINTER(P)]),
+    "ingot_tensor_from_legacy_dlpack": (STATUS, [P, c.POINTER(P)]),
     "ingot_tensor_to_dlpack": (STATUS, [P, c.POINTER(P)]),
     "ingot_tensor_to_legacy_dlpack": (STATUS, [P, c.POINTER(P)]),
     "ingot_tensor_view": (c.POINTER(DLTensor), [P]),

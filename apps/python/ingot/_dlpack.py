@@ -13,6 +13,8 @@ _api.PyCapsule_IsValid.restype = c.c_int
 _api.PyCapsule_IsValid.argtypes = [c.py_object, c.c_char_p]
 _api.PyCapsule_GetPointer.restype = c.c_void_p
 _api.PyCapsule_GetPointer.argtypes = [c.py_object, c.c_char_p]
+_api.PyCapsule_SetName.restype = c.c_int
+_api.PyCapsule_SetName.argtypes = [c.py_object, c.c_char_p]
 # The same functions for a capsule that is being destroyed: no new reference to it may be made.
 _is_valid = c.PYFUNCTYPE(c.c_int, c.c_void_p, c.c_char_p)(("PyCapsule_IsValid", _api))
 _get_pointer = c.PYFUNCTYPE(c.c_void_p, c.c_void_p, c.c_char_p)(("PyCapsule_GetPointer", _api))
@@ -46,6 +48,8 @@ _tables = {}  # by type
 
 LEGACY, VERSIONED = b"dltensor", b"dltensor_versioned"
 _STRUCTS = {LEGACY: _capi.Managed, VERSIONED: _capi.ManagedVersioned}
+_USED = {LEGACY: b"used_dltensor", VERSIONED: b"used_dltensor_versioned"}  # the names that a consumer gives
+_TAKE_OVER = {LEGACY: lib.ingot_tensor_from_legacy_dlpack, VERSIONED: lib.ingot_tensor_from_dlpack}
 _Deleter = c.CFUNCTYPE(None, c.c_void_p)
 
 
@@ -99,10 +103,11 @@ class Borrowed:
 
     def _from_table(self, value, table):
         """Ten times as fast as __dlpack__, which is left what has to wait for another stream, what is refused, and says
-        why, and complex numbers, whose conjugates PyTorch keeps as a mark."""
+        why, complex numbers, whose conjugates PyTorch keeps as a mark, and what may be padded, which a table does not
+        say."""
         tensor = _capi.DLTensor()
         try:
-            if table.borrow(value, tensor) != 0 or tensor.dtype.code == 5:
+            if table.borrow(value, tensor) != 0 or tensor.dtype.code == 5 or tensor.dtype.bits < 8:
                 return False
         except Exception:
             return False
@@ -153,12 +158,20 @@ class Borrowed:
             capsule = value.__dlpack__(max_version=(1, 1), **stream)
         except TypeError:  # a library of before DLPack 1.0
             capsule = value.__dlpack__(**stream)
+        # The C API takes it over, and refuses what it does not understand.
         name = VERSIONED if _api.PyCapsule_IsValid(capsule, VERSIONED) else LEGACY
-        managed = _STRUCTS[name].from_address(_api.PyCapsule_GetPointer(capsule, name))
-        if name == VERSIONED and managed.flags & _capi.READ_ONLY:
+        managed = _api.PyCapsule_GetPointer(capsule, name)
+        _api.PyCapsule_SetName(capsule, _USED[name])
+        taken = Handle(lib.ingot_tensor_release)
+        _TAKE_OVER[name](managed, c.byref(taken.value))
+        if name == VERSIONED and _is_read_only(managed):
             self._check_written("a read-only tensor")
-        self.keep = (value, capsule)
-        self.tensor = managed.dl_tensor
+        self.keep, self.tensor = (value, taken), lib.ingot_tensor_view(taken.value).contents
+
+
+def _is_read_only(managed):
+    """Of a versioned tensor in the layout that the C API knows."""
+    return bool(_capi.ManagedVersioned.from_address(managed).flags & _capi.READ_ONLY)
 
 
 def _dtype(typestr):
@@ -180,6 +193,7 @@ class Tensor:
 
     def __init__(self, managed):
         self._handle = Handle(lib.ingot_tensor_release)
+        self._is_read_only = _is_read_only(managed)
         lib.ingot_tensor_from_dlpack(managed, c.byref(self._handle.value))
         self._view = lib.ingot_tensor_view(self._handle.value).contents
 
@@ -220,7 +234,7 @@ class Tensor:
             "version": 3,
             "shape": self.shape,
             "typestr": ("|" if d.bits == 8 else "<") + _TYPESTR[d.code] + str(d.bits // 8),
-            "data": (self.data_ptr, False),
+            "data": (self.data_ptr, self._is_read_only),
             "strides": tuple(self._view.strides[i] * (d.bits // 8) for i in range(self._view.ndim)),
         }
 
