@@ -70,6 +70,28 @@ Sha256Digest SectionDigest(const Section& section, std::span<const std::span<con
   return hash.Finish();
 }
 
+// Adds the digest of a section.
+struct AddSection {
+  Sha256& hash;
+  ThreadPool* pool;
+  void operator()(const Section& section, std::span<const std::span<const std::byte>> pieces) const {
+    if (section.kind == SectionKind::kSignature) return;
+    const Sha256Digest digest = SectionDigest(section, pieces, pool);
+    hash.Update(std::as_bytes(std::span(digest)));
+  }
+};
+
+// The sections of a container that is there.
+struct ForEachSection {
+  const Container& container;
+  void operator()(const SectionVisitor& visit) const {
+    for (const Section& section : container.sections()) {
+      const std::span<const std::byte> stored = container.StoredBytes(section);
+      visit(section, {&stored, 1});
+    }
+  }
+};
+
 Status NotTrusted(Text message) { return Status(StatusCode::kNotTrusted, message); }
 
 }  // namespace
@@ -82,22 +104,12 @@ Sha256Digest SignedDigest(uint64_t required_features, const std::function<void(c
   head.U32(kContainerVersion);
   head.U64(required_features);
   hash.Update(head.bytes());
-  for_each([&](const Section& section, std::span<const std::span<const std::byte>> pieces) {
-    if (section.kind == SectionKind::kSignature) return;
-    const Sha256Digest digest = SectionDigest(section, pieces, pool);
-    hash.Update(std::as_bytes(std::span(digest)));
-  });
+  for_each(AddSection{hash, pool});
   return hash.Finish();
 }
 
 Sha256Digest SignedDigest(const Container& container, ThreadPool* pool) {
-  const auto for_each = [&](const SectionVisitor& visit) {
-    for (const Section& section : container.sections()) {
-      const std::span<const std::byte> stored = container.StoredBytes(section);
-      visit(section, {&stored, 1});
-    }
-  };
-  return SignedDigest(container.required_features(), for_each, pool);
+  return SignedDigest(container.required_features(), ForEachSection{container}, pool);
 }
 
 namespace {

@@ -247,6 +247,22 @@ Result<std::vector<vm::Value>> CallExternal(const ingot_external& external, size
   return values;
 }
 
+// What the VM calls. Types of their own, here and where the library keeps functions: a lambda's name in the binary is as
+// long as the whole type of the function that it stands in.
+struct ExternalCall {
+  ingot_external external;
+  size_t num_results;
+  Result<std::vector<vm::Value>> operator()(std::span<const vm::Value> arguments) const {
+    return CallExternal(external, num_results, arguments);
+  }
+};
+struct RawExternalCall {
+  ingot_external external;
+  int32_t operator()(void* const* buffers, const int64_t* ints) const {
+    return external.call_raw(external.user, buffers, ints);
+  }
+};
+
 Status CheckDeadline(double seconds) {
   constexpr double kLongest = 1e9;  // the clock's own range is not far above
   if (seconds >= 0 && seconds <= kLongest) return Status();
@@ -294,16 +310,8 @@ Status CreateContext(ingot_executable* executable, const ingot_context_options* 
       if (declared.name == external.name) num_results = declared.signature.results.size();
     }
     vm::ExternalFunction& function = converted.externals[external.name];
-    if (external.call != nullptr) {
-      function.call = [external, num_results](std::span<const vm::Value> arguments) {
-        return CallExternal(external, num_results, arguments);
-      };
-    }
-    if (external.call_raw != nullptr) {
-      function.call_raw = [external](void* const* buffers, const int64_t* ints) {
-        return external.call_raw(external.user, buffers, ints);
-      };
-    }
+    if (external.call != nullptr) function.call = ExternalCall{external, num_results};
+    if (external.call_raw != nullptr) function.call_raw = RawExternalCall{external};
   }
   auto out = std::make_unique<ingot_context>();
   INGOT_ASSIGN_OR_RETURN(out->context, vm::Context::Create(executable->executable, std::move(converted)));

@@ -38,6 +38,27 @@ vm::Decision FromDecision(ingot_decision decision) {
   return decision == INGOT_SKIP ? vm::Decision::kSkip : vm::Decision::kStop;
 }
 
+struct ProfilerCall {
+  void (*profiler)(void* user, const ingot_event* event);
+  void* user;
+  void operator()(const vm::Event& event) const {
+    const ingot_event out = ToEvent(event);
+    profiler(user, &out);
+  }
+};
+
+struct InstrumentCall {
+  ingot_instrument instrument;
+  void* user;
+  vm::Decision operator()(vm::EventPhase phase, const vm::Event& event,
+                          std::span<const vm::EventArgument> arguments) const {
+    const ingot_event out = ToEvent(event);
+    std::vector<ingot_event_argument> tensors;
+    for (const vm::EventArgument& argument : arguments) tensors.push_back(ToArgument(argument));
+    return FromDecision(instrument(user, static_cast<ingot_phase>(phase), &out, tensors.data(), tensors.size()));
+  }
+};
+
 }  // namespace
 }  // namespace ingot::capi
 
@@ -51,12 +72,7 @@ ingot_status* ingot_context_set_profiler(ingot_context* context, void (*profiler
   return Guard([&]() -> Status {
     INGOT_RETURN_IF_ERROR(CheckIdle(context));
     vm::Profiler observer;
-    if (profiler != nullptr) {
-      observer = [profiler, user](const vm::Event& event) {
-        const ingot_event out = ToEvent(event);
-        profiler(user, &out);
-      };
-    }
+    if (profiler != nullptr) observer = ProfilerCall{profiler, user};
     context->context->set_profiler(std::move(observer));
     return Status();
   });
@@ -66,15 +82,7 @@ ingot_status* ingot_context_set_instrument(ingot_context* context, ingot_instrum
   return Guard([&]() -> Status {
     INGOT_RETURN_IF_ERROR(CheckIdle(context));
     vm::Instrument observer;
-    if (instrument != nullptr) {
-      observer = [instrument, user](vm::EventPhase phase, const vm::Event& event,
-                                    std::span<const vm::EventArgument> arguments) {
-        const ingot_event out = ToEvent(event);
-        std::vector<ingot_event_argument> tensors;
-        for (const vm::EventArgument& argument : arguments) tensors.push_back(ToArgument(argument));
-        return FromDecision(instrument(user, static_cast<ingot_phase>(phase), &out, tensors.data(), tensors.size()));
-      };
-    }
+    if (instrument != nullptr) observer = InstrumentCall{instrument, user};
     context->context->set_instrument(std::move(observer));
     return Status();
   });
