@@ -1,8 +1,10 @@
 // Every function of ingot.h is called with NULL, and with values that hold NULL, for each of its pointers in turn: it
-// refuses them or finds nothing, and does not crash. What a function takes follows from its type, so that a new one
+// refuses them or finds nothing, and does not crash; and what is given by its address is after a failure what the
+// header says. What a function takes follows from its type, so that a new one
 // only has to be listed; the test reads the header and fails where one is not.
 #include <doctest/doctest.h>
 
+#include <cstring>
 #include <fstream>
 #include <regex>
 #include <set>
@@ -183,6 +185,34 @@ void GiveBack(Given& given, T) {
   if constexpr (std::is_same_v<T, ingot_dl_managed_tensor**>) given.out.legacy->deleter(given.out.legacy);
 }
 
+// What an argument gives by its address, before a call: handles are no handle, of other things the bytes are kept.
+template <typename T>
+class Outcome {
+ public:
+  Outcome(Given& given, T argument) : given_(given), argument_(argument) {
+    if constexpr (kIsHandle) given.out.any = &given;
+    if constexpr (kIsPlain) {
+      if (argument != nullptr) std::memcpy(before_, argument, sizeof(Bare));
+    }
+  }
+  void CheckAfterFailure() const {
+    if constexpr (kIsHandle) CHECK((argument_ == nullptr || given_.out.any == nullptr));
+    if constexpr (kIsPlain) CHECK((argument_ == nullptr || std::memcmp(before_, argument_, sizeof(Bare)) == 0));
+    num_checked += kIsHandle || kIsPlain ? 1 : 0;
+  }
+  static inline int num_checked = 0;
+
+ private:
+  using Bare = std::remove_pointer_t<T>;
+  static constexpr bool kIsHandle = std::is_pointer_v<T> && std::is_pointer_v<Bare> && !std::is_const_v<Bare>;
+  static constexpr bool kIsPlain =
+      std::is_pointer_v<T> &&
+      (std::is_same_v<Bare, size_t> || std::is_same_v<Bare, ingot_value> || std::is_same_v<Bare, ingot_golden_case>);
+  Given& given_;
+  T argument_;
+  std::byte before_[kIsPlain ? sizeof(std::conditional_t<kIsPlain, Bare, int>) : 1] = {};
+};
+
 int num_calls = 0;
 
 template <typename Return, typename... Parameters>
@@ -206,7 +236,14 @@ void TryEach(Given& given, const std::string& name, Return (*function)(Parameter
       };
       const std::tuple<Parameters...> arguments{choose(std::type_identity<Parameters>())...};
       if constexpr (std::is_same_v<Return, ingot_status*>) {
-        ingot_status_release(std::apply(function, arguments));
+        std::tuple<Outcome<Parameters>...> outcomes =
+            std::apply([&](auto... argument) { return std::tuple(Outcome(given, argument)...); }, arguments);
+        ingot_status* const status = std::apply(function, arguments);
+        if (status != nullptr) {
+          std::apply([](const auto&... outcome) { (outcome.CheckAfterFailure(), ...); }, outcomes);
+          given.out.any = nullptr;
+        }
+        ingot_status_release(status);
       } else {
         (void)std::apply(function, arguments);
       }
@@ -303,6 +340,13 @@ TEST_CASE("C API: no function crashes for a NULL, wherever it stands") {
   INGOT_TRY(ingot_context_set_check_finite);
 #undef INGOT_TRY
   CHECK(num_calls > 300);
+  CHECK(Outcome<ingot_context**>::num_checked > 5);
+  CHECK(Outcome<ingot_dl_managed_tensor_versioned**>::num_checked > 5);
+  CHECK(Outcome<const ingot_function**>::num_checked > 5);
+  CHECK(Outcome<ingot_task**>::num_checked > 5);
+  CHECK(Outcome<ingot_value*>::num_checked > 5);
+  CHECK(Outcome<ingot_golden_case*>::num_checked > 1);
+  CHECK(Outcome<size_t*>::num_checked > 1);
 
   // Those that the header declares.
   std::ifstream file(golden::TestDirectory() + "/../vm/include/ingot/ingot.h");

@@ -83,7 +83,6 @@ Status ConvertTrust(const ingot_open_options& given, vm::OpenOptions& out) {
 Status OpenWith(ingot_instance* instance, const ingot_open_options* options, ingot_executable** out,
                 const std::function<Result<std::shared_ptr<const vm::Executable>>(const vm::OpenOptions&)>& open) {
   if (out == nullptr) return NullArgument("executable");
-  *out = nullptr;
   if (instance == nullptr) return NullArgument("instance");
   INGOT_ASSIGN_OR_RETURN(const ingot_open_options given,
                          CopyOptions(options, ingot_open_options INGOT_OPEN_OPTIONS_INIT));
@@ -142,16 +141,6 @@ ingot_status* ToStatus(Status status, const vm::FailurePlace* place) {
   }
 }
 
-Status CaughtStatus() {
-  try {
-    throw;
-  } catch (const std::bad_alloc&) {
-    return Status::OutOfMemory();
-  } catch (const std::exception& error) {
-    return Status(StatusCode::kFailed, error.what());
-  }
-}
-
 ingot_status* GuardClosure(Status (*call)(void* closure), void* closure) {
   try {
     return ToStatus(call(closure));
@@ -190,9 +179,9 @@ ingot_status* ingot_status_create(ingot_status_code code, const char* message) {
 const char* ingot_version(void) { return kVersion; }
 
 ingot_status* ingot_instance_create(const ingot_instance_options* options, ingot_instance** instance) {
+  GiveNull(instance);
   return Guard([&]() -> Status {
     if (instance == nullptr) return NullArgument("instance");
-    *instance = nullptr;
     auto out = std::make_unique<ingot_instance>();
     INGOT_ASSIGN_OR_RETURN(out->options, CopyOptions(options, ingot_instance_options INGOT_INSTANCE_OPTIONS_INIT));
     // The trampolines look at this copy, which lives as long as the runtime's instance.
@@ -220,6 +209,7 @@ void ingot_instance_release(ingot_instance* instance) { delete instance; }
 
 ingot_status* ingot_executable_open(ingot_instance* instance, const char* path, const ingot_open_options* options,
                                     ingot_executable** executable) {
+  GiveNull(executable);
   return Guard([&]() -> Status {
     if (path == nullptr) return NullArgument("path");
     return OpenWith(instance, options, executable,
@@ -229,6 +219,7 @@ ingot_status* ingot_executable_open(ingot_instance* instance, const char* path, 
 
 ingot_status* ingot_executable_open_memory(ingot_instance* instance, const void* data, size_t size, const char* name,
                                            const ingot_open_options* options, ingot_executable** executable) {
+  GiveNull(executable);
   return Guard([&]() -> Status {
     if (data == nullptr && size > 0) return NullArgument("data");
     const SharedBytes bytes(nullptr, {static_cast<const std::byte*>(data), size});
@@ -270,11 +261,11 @@ const ingot_function* ingot_executable_function(const ingot_executable* executab
 }
 ingot_status* ingot_executable_find_function(const ingot_executable* executable, const char* name,
                                              const ingot_function** function) {
+  GiveNull(function);
   return Guard([&]() -> Status {
     if (executable == nullptr) return NullArgument("executable");
     if (name == nullptr) return NullArgument("name");
     if (function == nullptr) return NullArgument("function");
-    *function = nullptr;
     INGOT_ASSIGN_OR_RETURN(const vm::Function* found, executable->executable->Find(name));
     for (const auto& candidate : *executable->functions) {
       if (candidate->function == found) *function = candidate.get();

@@ -49,8 +49,8 @@ void RunTask(ingot_task& task) {
         task.status = std::move(results).status();
       }
     }
-  } catch (const std::bad_alloc&) {
-    task.status = Status::OutOfMemory();
+  } catch (...) {
+    task.status = CaughtStatus();
   }
   // The end is reported only when no thread is about to cancel, so that a late cancel cannot hit the context's next
   // invocation.
@@ -117,9 +117,9 @@ extern "C" {
 
 ingot_status* ingot_invoke_async(ingot_context* context, const ingot_function* function, const ingot_value* arguments,
                                  size_t num_arguments, ingot_task** task) {
+  GiveNull(task);
   return GuardCall(context, function, [&]() -> Status {
     if (task == nullptr) return NullArgument("task");
-    *task = nullptr;
     std::unique_ptr<ingot_task> made = MakeTask(context, function);
     INGOT_ASSIGN_OR_RETURN(made->arguments, ToValues(arguments, num_arguments));
     return Start(std::move(made), task);
@@ -129,9 +129,9 @@ ingot_status* ingot_invoke_async(ingot_context* context, const ingot_function* f
 ingot_status* ingot_invoke_into_async(ingot_context* context, const ingot_function* function,
                                       const ingot_dl_tensor* const* inputs, size_t num_inputs,
                                       ingot_dl_tensor* const* outputs, size_t num_outputs, ingot_task** task) {
+  GiveNull(task);
   return GuardCall(context, function, [&]() -> Status {
     if (task == nullptr) return NullArgument("task");
-    *task = nullptr;
     std::unique_ptr<ingot_task> made = MakeTask(context, function);
     INGOT_RETURN_IF_ERROR(ViewTensors(inputs, num_inputs, "input", &made->inputs));
     INGOT_RETURN_IF_ERROR(ViewTensors(outputs, num_outputs, "output", &made->outputs.emplace()));

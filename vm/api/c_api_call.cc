@@ -271,7 +271,6 @@ Status CheckDeadline(double seconds) {
 
 Status CreateContext(ingot_executable* executable, const ingot_context_options* options, ingot_context** context) {
   if (context == nullptr) return NullArgument("context");
-  *context = nullptr;
   if (executable == nullptr) return NullArgument("executable");
   INGOT_ASSIGN_OR_RETURN(const ingot_context_options given,
                          CopyOptions(options, ingot_context_options INGOT_CONTEXT_OPTIONS_INIT));
@@ -434,6 +433,7 @@ void ingot_value_clear(ingot_value* value) {
 
 ingot_status* ingot_context_create(ingot_executable* executable, const ingot_context_options* options,
                                    ingot_context** context) {
+  GiveNull(context);
   return Guard([&] { return CreateContext(executable, options, context); });
 }
 void ingot_context_release(ingot_context* context) { delete context; }

@@ -39,6 +39,7 @@ const char* ingot_executable_state_name(const ingot_executable* executable, size
 
 ingot_status* ingot_context_get_state(const ingot_context* context, const char* name,
                                       ingot_dl_managed_tensor_versioned** tensor) {
+  GiveNull(tensor);
   return Guard([&]() -> Status {
     if (tensor == nullptr) return NullArgument("tensor");
     INGOT_ASSIGN_OR_RETURN(const vm::StateId id, FindState(context, name));

@@ -13,11 +13,11 @@ namespace {
 
 template <typename Managed>
 ingot_status* FromManaged(Managed* managed, ingot_tensor** out) {
+  GiveNull(out);
   return Guard([&]() -> Status {
     if (managed == nullptr) return NullArgument("managed");
-    Result<Tensor> tensor = ImportDLPack(managed);
+    Result<Tensor> tensor = ImportDLPack(managed);  // which takes it over, wherever it shall go
     if (out == nullptr) return NullArgument("tensor");
-    *out = nullptr;
     if (!tensor.ok()) return std::move(tensor).status();
     auto handle = std::make_unique<ingot_tensor>();
     handle->tensor = *std::move(tensor);
@@ -36,10 +36,10 @@ ingot_status* FromManaged(Managed* managed, ingot_tensor** out) {
 
 template <typename Managed>
 ingot_status* ToManaged(const ingot_tensor* tensor, Managed** out, Result<Managed*> (*convert)(const Tensor&)) {
+  GiveNull(out);
   return Guard([&]() -> Status {
     if (tensor == nullptr) return NullArgument("tensor");
     if (out == nullptr) return NullArgument("managed");
-    *out = nullptr;
     INGOT_ASSIGN_OR_RETURN(*out, convert(tensor->tensor));
     return Status();
   });

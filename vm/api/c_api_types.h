@@ -1,5 +1,5 @@
 // The structs behind the C API's opaque types, and how its functions report failures. Shared by the files that
-// implement ingot.h alone. No std::exception leaves a Guard.
+// implement ingot.h alone. No exception of C++ leaves a Guard.
 #pragma once
 
 #include <memory>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ingot/ingot.h"
+#include "runtime/caught_status.h"
 #include "vm/run/context.h"
 #include "vm/run/executable.h"
 
@@ -73,9 +74,6 @@ namespace ingot::capi {
 // Makes a status for the caller: null for success, never null for a failure, even without memory for the message.
 ingot_status* ToStatus(Status status, const vm::FailurePlace* place = nullptr);
 
-// The exception that is being handled, as a status. One that is no std::exception (a cancelled thread's) is thrown on.
-Status CaughtStatus();
-
 // Runs a function that gives a Status, and reports it; running out of memory in it is a status too.
 ingot_status* GuardClosure(Status (*call)(void* closure), void* closure);
 template <typename Function>
@@ -85,6 +83,12 @@ ingot_status* Guard(Function function) {
 
 inline Status NullArgument(const char* name) {
   return Status(StatusCode::kInvalidArgument, {"the argument \"", name, "\" is NULL"});
+}
+
+// First of all in functions that give a pointer by its address: it is null after every failure.
+template <typename T>
+void GiveNull(T** out) {
+  if (out != nullptr) *out = nullptr;
 }
 
 // Fails unless there is a context and no invocation uses it: neither an asynchronous one, nor one whose external

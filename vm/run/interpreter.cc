@@ -4,6 +4,7 @@
 
 #include <new>
 
+#include "runtime/caught_status.h"
 #include "vm/run/call_failures.h"
 #include "vm/run/frame_words.h"
 #include "vm/run/register_values.h"
@@ -32,24 +33,26 @@ Interpreter::Interpreter(const CallEnvironment& environment)
 
 // ---- invocations
 
-// An out-of-memory status, with the place where it happened if there is memory for that text.
-[[gnu::cold]] Status Interpreter::OutOfMemoryInCall() {
+// The exception that is being handled, with the place where it happened if there is memory for that text.
+[[gnu::cold]] Status Interpreter::CaughtInCall() {
+  Status caught = CaughtStatus();
+  if (DeviceCode* const code = environment_.devices.code(); code != nullptr) static_cast<void>(code->Wait());
   try {
-    return frames_.AtPlace(Status::OutOfMemory("out of memory"), environment_.failure_place);
+    return frames_.AtPlace(std::move(caught), environment_.failure_place);
   } catch (const std::bad_alloc&) {
     return Status::OutOfMemory();
   }
 }
 
-// Runs the body of an invocation and drops all frames. std::bad_alloc, the only exception of the VM's code, becomes a
-// status.
+// Runs the body of an invocation and drops all frames. Exceptions become a status: std::bad_alloc is the only one of the
+// VM's code, functions of the embedder have others.
 template <typename Body>
 Status Interpreter::Guarded(Body body) {
   Status status;
   try {
     status = body();
-  } catch (const std::bad_alloc&) {
-    status = OutOfMemoryInCall();
+  } catch (...) {
+    status = CaughtInCall();
   }
   frames_.Clear();
   arguments_.Clear();

@@ -40,7 +40,7 @@ class Interpreter {
  private:
   template <typename Body>
   Status Guarded(Body body);
-  Status OutOfMemoryInCall();
+  Status CaughtInCall();
   // Runs the outermost function, whose arguments are in its frame.
   Status Run();
   template <bool kObserved>

@@ -114,7 +114,11 @@ int32_t KernelCalls::CallRawExternal(void* self, const IngotKernelContext* ctx, 
   if (kernel == nullptr || index < 0 || static_cast<size_t>(index) >= kernel->externals.size()) {
     return ctx->fail(ctx, INGOT_KERNEL_ASSERT, -1, index);
   }
-  return calls->externals_[kernel->externals[static_cast<size_t>(index)].value].call_raw(buffers, ints);
+  try {
+    return calls->externals_[kernel->externals[static_cast<size_t>(index)].value].call_raw(buffers, ints);
+  } catch (...) {  // which kernels do not pass on
+    return 1;
+  }
 }
 
 }  // namespace ingot::vm

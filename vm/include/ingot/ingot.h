@@ -17,13 +17,16 @@
  *   - Functions that can fail return an ingot_status*: NULL is success; anything else is owned by the caller and
  *     released with ingot_status_release. `own` in a comment marks what the caller must release. Every _release accepts
  *     NULL. A NULL where an argument is needed is INGOT_INVALID_ARGUMENT; functions without a status accept it.
+ *   - After a failure what is given by its address is NULL where it is a pointer (a handle, a function, a managed
+ *     tensor), and as it was where it is a number, a value or another struct.
  *   - Returned strings and types are borrowed from the object that was asked and live as long as it does.
  *   - Options structs begin with struct_size; use the _INIT macros. Enums only grow.
  *   - An instance and an executable are immutable and may be shared by threads. A context belongs to one thread at a
  *     time; only ingot_context_cancel may be called from others. An executable keeps its instance alive, a context its
  *     executable, and a tensor that a call returned its memory: they may be released in any order.
  *   - The library installs no signal handlers, never exits, prints nothing unless a logger is given, and no exception
- *     leaves it. Running out of memory is a status, and the objects stay usable.
+ *     leaves it. One of C++ that leaves an external function, an observer, the log or alloc ends the invocation, with
+ *     INGOT_FAILED or, for std::bad_alloc, INGOT_OUT_OF_MEMORY; free, parallel_for and deleters must not throw. Running out of memory is a status, and the objects stay usable.
  *   - A mapped file must not be changed while the executable is open (truncating it means SIGBUS). */
 #ifndef INGOT_INGOT_H_
 #define INGOT_INGOT_H_
