@@ -38,6 +38,9 @@ Result<CompileOptions> Convert(const ingot_compile_options& given) {
       given.num_threads > 0 ? given.num_threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   options.keep_prepare = given.keep_prepare != 0;
   if (given.params_path != nullptr) options.params_path = given.params_path;
+  INGOT_RETURN_IF_ERROR(CheckTexts(given.input_shapes, given.num_input_shapes, "input_shapes"));
+  INGOT_RETURN_IF_ERROR(CheckTexts(given.dims, given.num_dims, "dims"));
+  INGOT_RETURN_IF_ERROR(CheckTexts(given.states, given.num_states, "states"));
   for (size_t i = 0; i < given.num_input_shapes; ++i) {
     INGOT_ASSIGN_OR_RETURN(importer::InputShape shape, importer::ParseInputShape(given.input_shapes[i]));
     options.import.input_shapes.push_back(std::move(shape));
@@ -132,6 +135,7 @@ Status Write(const ingot_compiled* compiled, ingot_form form, const char* path, 
   if (options.secret_key != nullptr) write.secret_key = options.secret_key;
   if (options.launcher != nullptr) write.launcher = options.launcher;
   const formats::Tolerance tolerance{options.golden_relative_tolerance, options.golden_absolute_tolerance};
+  INGOT_RETURN_IF_ERROR(CheckTexts(options.golden_cases, options.num_golden_cases, "golden_cases"));
   for (size_t i = 0; i < options.num_golden_cases; ++i) {
     INGOT_ASSIGN_OR_RETURN(
         vm::GoldenCase golden,

@@ -2,12 +2,11 @@
 #pragma once
 
 #include <cstring>
-#include <exception>
-#include <new>
 #include <string>
 
 #include "compiler/driver/options.h"
 #include "ingot/compiler.h"
+#include "runtime/caught_status.h"
 #include "runtime/status.h"
 
 namespace ingot::driver {
@@ -22,15 +21,21 @@ template <typename Function>
 ingot_status* Guard(Function function) {
   try {
     return ToC(function());
-  } catch (const std::bad_alloc&) {
-    return ToC(Status::OutOfMemory());
-  } catch (const std::exception& error) {
-    return ToC(Status(StatusCode::kFailed, error.what()));
+  } catch (...) {
+    return ToC(CaughtStatus());
   }
 }
 
 inline Status NullArgument(const char* name) {
   return Status(StatusCode::kInvalidArgument, std::string("the argument \"") + name + "\" is NULL");
+}
+
+// Fails where a list of texts, or one of them, is not there.
+inline Status CheckTexts(const char* const* texts, size_t count, const char* name) {
+  for (size_t i = 0; i < count; ++i) {
+    if (texts == nullptr || texts[i] == nullptr) return NullArgument(name);
+  }
+  return Status();
 }
 
 // Copies an options struct of this version of the header or an older one; fields that an older one lacks keep their

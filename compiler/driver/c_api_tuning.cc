@@ -136,6 +136,8 @@ Status Run(const char* model_path, const ingot_compile_options* given, const ing
   INGOT_ASSIGN_OR_RETURN(const ir::IRModule model, LoadModel(model_path, options, observer));
   auto tuning = std::make_unique<ingot_tuning>();
   INGOT_ASSIGN_OR_RETURN(const ingot_tune_options copied_tune, CopyOptions(tune, INGOT_TUNE_OPTIONS_INIT));
+  INGOT_RETURN_IF_ERROR(CheckTexts(copied_tune.sizes, copied_tune.num_sizes, "sizes"));
+  INGOT_RETURN_IF_ERROR(CheckTexts(copied_tune.runners, copied_tune.num_runners, "runners"));
   std::vector<tune::Sizes> all_sizes;
   for (size_t i = 0; i < copied_tune.num_sizes; ++i) {
     INGOT_ASSIGN_OR_RETURN(tune::Sizes sizes, tune::ParseSizes(copied_tune.sizes[i]));

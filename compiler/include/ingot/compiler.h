@@ -7,7 +7,8 @@
  *     status = ingot_compile("model.onnx", &options, &compiled);
  *     status = ingot_compiled_write(compiled, INGOT_FORM_PROGRAM, "model");
  *
- * If memory runs out, the process ends (LLVM cannot do otherwise). Calls may come from several threads. */
+ * If memory runs out, the process ends (LLVM cannot do otherwise). Calls may come from several threads. Functions of the
+ * caller must not throw. */
 #ifndef INGOT_COMPILER_H_
 #define INGOT_COMPILER_H_
 

@@ -224,6 +224,56 @@ static void compile_with_options(const char* model, ingot_instance* instance) {
   expect(code_of(ingot_compile(model, &options, &compiled), "opt_level") == INGOT_INVALID_ARGUMENT, "levels");
 }
 
+/* What is not there is refused by its name, and the outcome is NULL then. */
+static void give_nothing(const char* model, const ingot_compiled* fine, const char* path) {
+  static const char* const nothing[1] = {NULL};
+  const char* const* const lists[2] = {NULL, nothing};
+  ingot_tuning* const no_tuning = NULL;
+  ingot_compiled *before = (ingot_compiled*)&failures, *compiled = before;
+  ingot_tuning* tuning = (ingot_tuning*)&failures;
+  expect(code_of(ingot_compile(model, NULL, NULL), "\"compiled\"") == INGOT_INVALID_ARGUMENT, "no place");
+  expect(code_of(ingot_compile(NULL, NULL, &compiled), "\"model_path\"") == INGOT_INVALID_ARGUMENT, "no model");
+  expect(compiled == NULL, "nothing is compiled");
+  expect(code_of(ingot_tuning_run(model, NULL, NULL, NULL), "\"tuning\"") == INGOT_INVALID_ARGUMENT, "no place");
+  expect(code_of(ingot_tuning_run(NULL, NULL, NULL, &tuning), "\"model_path\"") == INGOT_INVALID_ARGUMENT, "no model");
+  expect(tuning == NULL, "nothing is tuned");
+  for (int i = 0; i < 2; ++i) {
+    ingot_compile_options options[3] = {INGOT_COMPILE_OPTIONS_INIT, INGOT_COMPILE_OPTIONS_INIT,
+                                        INGOT_COMPILE_OPTIONS_INIT};
+    ingot_tune_options tune[2] = {INGOT_TUNE_OPTIONS_INIT, INGOT_TUNE_OPTIONS_INIT};
+    ingot_write_options write = INGOT_WRITE_OPTIONS_INIT;
+    options[0].input_shapes = options[1].dims = options[2].states = lists[i];
+    options[0].num_input_shapes = options[1].num_dims = options[2].num_states = 1;
+    for (int k = 0; k < 3; ++k) {
+      compiled = before;
+      expect(code_of(ingot_compile(model, &options[k], &compiled), "NULL") == INGOT_INVALID_ARGUMENT, "a list");
+      expect(compiled == NULL, "nothing is compiled");
+    }
+    tune[0].sizes = tune[1].runners = lists[i];
+    tune[0].num_sizes = tune[1].num_runners = 1;
+    for (int k = 0; k < 2; ++k) {
+      tune[k].database = path;
+      expect(code_of(ingot_tuning_run(model, NULL, &tune[k], &tuning), "NULL") == INGOT_INVALID_ARGUMENT, "a list");
+    }
+    write.golden_cases = lists[i];
+    write.num_golden_cases = 1;
+    expect(code_of(ingot_compiled_write_with(fine, INGOT_FORM_EXECUTABLE, path, &write), "NULL") ==
+               INGOT_INVALID_ARGUMENT,
+           "a list");
+  }
+  expect(code_of(ingot_compiled_write(NULL, INGOT_FORM_EXECUTABLE, path), "\"compiled\"") == INGOT_INVALID_ARGUMENT,
+         "nothing to write");
+  expect(code_of(ingot_compiled_write(fine, INGOT_FORM_EXECUTABLE, NULL), "\"path\"") == INGOT_INVALID_ARGUMENT,
+         "no path");
+  expect(code_of(ingot_tuning_task(NULL, 0, NULL), "\"tuning\"") == INGOT_INVALID_ARGUMENT, "no tasks");
+  expect(ingot_compiled_data(NULL) == NULL && ingot_compiled_size(NULL) == 0, "no bytes");
+  expect(ingot_tuning_task_count(no_tuning) == 0 && ingot_tuning_model(no_tuning).median == 0, "no tuning");
+  expect(strcmp(ingot_tuning_choices(no_tuning), "") == 0 && strcmp(ingot_tuning_note(no_tuning), "") == 0, "no texts");
+  expect(!is_there(path), "nothing is written");
+  ingot_compiled_release(NULL);
+  ingot_tuning_release(NULL);
+}
+
 int main(int argc, char** argv) {
   ingot_compile_options options = INGOT_COMPILE_OPTIONS_INIT;
   ingot_open_options open = INGOT_OPEN_OPTIONS_INIT;
@@ -235,6 +285,7 @@ int main(int argc, char** argv) {
   options.progress = count;
   options.user = &steps;
   expect(code_of(ingot_compile(argv[1], &options, &compiled), "") == INGOT_OK, "compiles");
+  give_nothing(argv[1], compiled, argv[2]);
   expect(steps > 0, "progress is told");
   open.trust = INGOT_TRUST_FILE;
   expect(code_of(ingot_instance_create(NULL, &instance), "") == INGOT_OK, "an instance");
