@@ -2,7 +2,7 @@
 cannot be written. Programs are assembled from text, so that this needs the tools and Python alone.
 
 usage: hostile_tools.py BIN_DIR [TEST ...]"""
-import json, os, pathlib, resource, shutil, subprocess, sys, tempfile, time, unittest
+import json, os, pathlib, resource, shutil, subprocess, sys, tempfile, unittest
 
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 USAGE, BAD_INPUT, OUT_OF_MEMORY, DEADLINE = 2, 3, 6, 7
@@ -14,6 +14,12 @@ PRODUCTS = """
   alloc r0, [1500, 1500]
   alloc r1, [1500, 1500]
 """ + "  call_builtin [], matmul, [r1, r0, r0]\n" * 10 + "  return [r1]\n}\n"
+
+
+def processor_seconds():
+    """What the tools have had so far."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 class HostileTools(unittest.TestCase):
@@ -99,10 +105,10 @@ class HostileTools(unittest.TestCase):
                    "function @p () -> (y: float32[1500, 1500]) {" + PRODUCTS + QUICK.partition("\n")[2])
         for text in run, prepare:
             exe = self.make(text)
-            start = time.monotonic()
+            start = processor_seconds()
             result = self.run_tool("vm-run", exe, "--deadline", 0.2, "--output", self.dir / "y.npy")
             self.assertEqual(result.returncode, DEADLINE, result.stderr)
-            self.assertLess(time.monotonic() - start, 5)
+            self.assertLess(processor_seconds() - start, 5)
 
     def test_short_texts_that_ask_for_much_memory(self):
         zeros = 'constant "w" int8[1073741824] = zeros\n'
