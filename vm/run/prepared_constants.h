@@ -5,6 +5,8 @@
 // constants'. The verifier proves what such functions may do.
 #pragma once
 
+#include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -27,7 +29,12 @@ class PreparedConstants {
   std::byte* data(size_t constant) const { return static_cast<std::byte*>(tensors_[constant].data()); }
 
  private:
-  std::timed_mutex mutex_;
+  Status ComputeAll(const std::shared_ptr<const Executable>& executable, const ContextOptions& limits,
+                    std::chrono::steady_clock::time_point began);
+
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool is_computing_ = false;    // a context computes them
   std::vector<Tensor> tensors_;  // per constant; empty for others, and altogether until they are computed
 };
 
