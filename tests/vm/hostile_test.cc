@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdlib>
+#include <cstring>
 
 #include "formats/container_writer.h"
 #include "tests/allocation_counter.h"
@@ -230,6 +231,51 @@ TEST_CASE("hostile: every byte changed is a refusal or a clean run") {
   }
   MESSAGE("hostile executables: ", hostile.num_tried(), ", of which calls ran: ", hostile.num_ran(),
           "; opening took at most ", hostile.most_bytes_per_byte(), " bytes per byte");
+}
+
+// Whatever stands there, as an integer of that many bytes, becomes one of its neighbours and of the limits of 31 to 64
+// bits: where sums and products of counts, offsets and sizes wrap.
+std::vector<uint64_t> Limits(uint64_t value, int width) {
+  std::vector<uint64_t> limits = {0,
+                                  1,
+                                  value - 1,
+                                  value + 1,
+                                  (uint64_t{1} << 31) - 1,
+                                  uint64_t{1} << 31,
+                                  (uint64_t{1} << 31) + 1,
+                                  (uint64_t{1} << 32) - 1};
+  if (width == 8) {
+    for (const uint64_t large : {uint64_t{1} << 32, (uint64_t{1} << 63) - 1, uint64_t{1} << 63, ~uint64_t{0}}) {
+      limits.push_back(large);
+    }
+  }
+  return limits;
+}
+
+TEST_CASE("hostile: every integer changed to a limit is a refusal or a clean run") {
+  Hostile hostile;
+  size_t number = 0;  // the short run takes one of 32
+  for (const Seed& seed : Seeds()) {
+    CAPTURE(seed.name);
+    const std::vector<std::byte> bytes = *EncodeProgram(test::Assembled(seed.text));
+    for (const int width : {4, 8}) {
+      for (size_t i = 0; i + static_cast<size_t>(width) <= bytes.size(); ++i) {
+        uint64_t value = 0;
+        std::memcpy(&value, &bytes[i], static_cast<size_t>(width));
+        for (const uint64_t limit : Limits(value, width)) {
+          if (!IsLong() && ++number % 32 != 0) continue;
+          std::vector<std::byte> damaged = bytes;
+          std::memcpy(&damaged[i], &limit, static_cast<size_t>(width));
+          if (damaged == bytes) continue;
+          hostile.Try(damaged);
+          test::RecomputeContainerHashes(damaged);
+          hostile.Try(damaged);
+        }
+      }
+    }
+  }
+  CHECK(hostile.num_tried() > 1000);
+  MESSAGE("changed integers: ", hostile.num_tried(), ", of which calls ran: ", hostile.num_ran());
 }
 
 }  // namespace
