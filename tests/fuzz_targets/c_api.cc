@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstring>
 #include <limits>
+#include <stdexcept>
 #include <string>
 #include <thread>
 
@@ -254,11 +255,14 @@ class Sequence {
   uint8_t CalledBackByte() { return OnOwnThread() ? in_.Byte() : turn_++; }
   bool OnOwnThread() const { return std::this_thread::get_id() == thread_; }
 
-  // The executable's external function: it fails, answers with numbers, calls back, or answers as it should.
+  // The executable's external function: it fails or throws, answers with numbers, calls back, or answers as it should.
   static ingot_status* Answer(void* user, const ingot_value* arguments, size_t, ingot_value* results, size_t count) {
     auto& self = *static_cast<Sequence*>(user);
-    switch (self.CalledBackByte() % 4) {
+    const uint8_t choice = self.CalledBackByte();
+    switch (choice % 4) {
       case 0:
+        if (choice >= 192) throw std::runtime_error("it threw");
+        if (choice >= 128) throw int{choice};
         return ingot_status_create(INGOT_FAILED, "it failed");
       case 1:
         for (size_t i = 0; i < count; ++i) results[i].kind = i == 0 ? INGOT_KIND_INT : INGOT_KIND_FLOAT;
