@@ -3,6 +3,7 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdlib>
 #include <new>
@@ -11,11 +12,14 @@
 namespace {
 
 thread_local int64_t num_allocations = 0;
-thread_local int64_t failing = 0;  // the count at which one fails
+thread_local int64_t failing = 0;            // the count at which one fails
+thread_local bool fails_after = false;       // and all after it
+std::atomic<int64_t> left_of_any_thread{0};  // allocations until one fails; 0: none does
 thread_local int64_t live_bytes = 0, peak_bytes = 0;
 
 void* Allocate(std::size_t size, std::size_t alignment) {
-  if (++num_allocations == failing) return nullptr;
+  if (++num_allocations == failing || (fails_after && num_allocations > failing)) return nullptr;
+  if (left_of_any_thread.load() > 0 && left_of_any_thread.fetch_sub(1) == 1) return nullptr;
   size = size == 0 ? 1 : size;
   void* const memory = alignment <= alignof(std::max_align_t)
                            ? std::malloc(size)
@@ -69,8 +73,13 @@ void operator delete[](void* memory, std::align_val_t, const std::nothrow_t&) no
 
 namespace ingot::test {
 int64_t NumAllocations() { return num_allocations; }
-void FailAllocation(int64_t k) { failing = k == 0 ? 0 : num_allocations + k; }
+void FailAllocation(int64_t k, bool for_ever) {
+  failing = k == 0 ? 0 : num_allocations + k;
+  fails_after = k != 0 && for_ever;
+}
 int64_t LiveBytes() { return live_bytes; }
 int64_t TakePeakBytes() { return std::exchange(peak_bytes, live_bytes); }
+void FailAllocationOfAnyThread(int64_t k) { left_of_any_thread = k; }
+bool AllocationOfAnyThreadHasFailed() { return left_of_any_thread <= 0; }
 bool AllocationHasFailed() { return num_allocations >= failing; }
 }  // namespace ingot::test

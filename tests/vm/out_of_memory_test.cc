@@ -1,5 +1,5 @@
-// Every allocation fails once: opening, calling and releasing through the C API gives the out-of-memory status (or
-// does without), and the same objects then give the right result.
+// Every allocation fails, once or with all after it: opening, calling in every way, calling again and releasing through
+// the C API gives the out-of-memory status (or does without), and the same objects then give the right result.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -52,13 +52,23 @@ function @main export [n](x: float32[n], m: int) -> (y: float32[n], t: tuple(flo
   call_builtin [], add, [r4, r8, r1]
   return [r4, r7]
 }
+function @into export [n](x: float32[n]) -> (y: float32[n]) {
+  register r2: float32[n]
+  register r3: float32[n]
+  alloc_output r2, 0, [n]
+  copy r3, r1
+  call_builtin [], mul, [r2, r1, r3]
+  return [r2]
+}
 )";
 
 struct Objects {
   ingot_instance* instance = nullptr;
   ingot_executable* executable = nullptr;
   ingot_context* context = nullptr;
-  const ingot_function* function = nullptr;
+  int32_t num_threads = 1;
+  double deadline_seconds = 0;
+  const ingot_function *function = nullptr, *into = nullptr;
   ~Objects() {
     ingot_context_release(context);
     ingot_executable_release(executable);
@@ -74,10 +84,49 @@ bool Good(ingot_status* status) {
   return false;
 }
 
-bool Call(Objects& o, const std::vector<std::byte>& bytes) {
+enum class Way { kInvoke, kInvokeInto, kRunSet, kTask, kTaskInto };
+
+bool CallInto(Objects& o, const ingot_dl_tensor& input, bool is_task) {
+  float values[4] = {};
+  int64_t shape[1] = {4};
+  ingot_dl_tensor tensor = {values, {INGOT_DL_CPU, 0}, 1, {2, 32, 1}, shape, nullptr, 0};
+  const ingot_dl_tensor* inputs[1] = {&input};
+  ingot_dl_tensor* outputs[1] = {&tensor};
+  ingot_task* task = nullptr;
+  if (!is_task) {
+    if (!Good(ingot_invoke_into(o.context, o.into, inputs, 1, outputs, 1))) return false;
+  } else {
+    if (!Good(ingot_invoke_into_async(o.context, o.into, inputs, 1, outputs, 1, &task))) return false;
+    const bool good = Good(ingot_task_wait(task, nullptr, 0));
+    ingot_task_release(task);
+    if (!good) return false;
+  }
+  CHECK(values[3] == 16);
+  return true;
+}
+
+bool CallWith(Objects& o, const ingot_value* arguments, ingot_value* results, Way way) {
+  if (way == Way::kInvoke) return Good(ingot_invoke(o.context, o.function, arguments, 2, results, 2));
+  if (way == Way::kTask) {
+    ingot_task* task = nullptr;
+    if (!Good(ingot_invoke_async(o.context, o.function, arguments, 2, &task))) return false;
+    const bool good = Good(ingot_task_wait(task, results, 2));
+    ingot_task_release(task);
+    return good;
+  }
+  if (!Good(ingot_context_set_input(o.context, o.function, "x", arguments[0].as.tensor))) return false;
+  if (!Good(ingot_context_set_input_value(o.context, o.function, "m", &arguments[1]))) return false;
+  if (!Good(ingot_context_run(o.context, o.function))) return false;
+  if (!Good(ingot_context_get_output(o.context, 0, &results[0]))) return false;
+  if (Good(ingot_context_get_output(o.context, 1, &results[1]))) return true;
+  ingot_value_clear(&results[0]);
+  return false;
+}
+
+bool Call(Objects& o, const std::vector<std::byte>& bytes, Way way) {
   if (o.instance == nullptr) {
     ingot_instance_options options = INGOT_INSTANCE_OPTIONS_INIT;
-    options.num_threads = 1;
+    options.num_threads = o.num_threads;
     if (!Good(ingot_instance_create(&options, &o.instance))) return false;
   }
   if (o.executable == nullptr &&
@@ -85,7 +134,12 @@ bool Call(Objects& o, const std::vector<std::byte>& bytes) {
     return false;
   }
   if (o.function == nullptr && !Good(ingot_executable_find_function(o.executable, "main", &o.function))) return false;
-  if (o.context == nullptr && !Good(ingot_context_create(o.executable, nullptr, &o.context))) return false;
+  if (o.into == nullptr && !Good(ingot_executable_find_function(o.executable, "into", &o.into))) return false;
+  if (o.context == nullptr) {
+    ingot_context_options options = INGOT_CONTEXT_OPTIONS_INIT;
+    options.deadline_seconds = o.deadline_seconds;
+    if (!Good(ingot_context_create(o.executable, &options, &o.context))) return false;
+  }
   alignas(64) float data[8] = {0, 1, 0, 2, 0, 3, 0, 4};  // strided: it is compacted
   int64_t shape[1] = {4}, strides[1] = {2};
   const ingot_dl_tensor tensor = {data, {INGOT_DL_CPU, 0}, 1, {2, 32, 1}, shape, strides, sizeof(float)};
@@ -93,27 +147,51 @@ bool Call(Objects& o, const std::vector<std::byte>& bytes) {
   arguments[0].kind = INGOT_KIND_TENSOR;
   arguments[0].as.tensor = &tensor;
   arguments[1].kind = INGOT_KIND_INT;
-  if (!Good(ingot_invoke(o.context, o.function, arguments, 2, results, 2))) return false;
+  if (way == Way::kInvokeInto || way == Way::kTaskInto) return CallInto(o, tensor, way == Way::kTaskInto);
+  if (!CallWith(o, arguments, results, way)) return false;
   CHECK(static_cast<const float*>(results[0].as.owned_tensor->dl_tensor.data)[3] == 20);
   CHECK(results[1].as.tuple.count == 2);
   for (ingot_value& result : results) ingot_value_clear(&result);
   return true;
 }
 
-TEST_CASE("every allocation fails once: the status, no leak, and the next run is right") {
+TEST_CASE("every allocation fails, once or for ever: the status, no leak, and the next run is right") {
   const std::vector<std::byte> bytes = *vm::EncodeProgram(test::Assembled(kProgram));
   int num_failures = 0;
-  for (int64_t k = 1;; ++k) {
-    Objects objects;
-    test::FailAllocation(k);
-    const bool good = Call(objects, bytes);
-    const bool has_failed = test::AllocationHasFailed();
-    test::FailAllocation(0);
-    if (good && !has_failed) break;
-    if (!good) ++num_failures;
-    CHECK(Call(objects, bytes));
+  for (const Way way : {Way::kInvoke, Way::kInvokeInto, Way::kRunSet, Way::kTask, Way::kTaskInto}) {
+    for (const bool for_ever : {false, true}) {
+      CAPTURE(static_cast<int>(way));
+      CAPTURE(for_ever);
+      for (int64_t k = 1;; ++k) {
+        Objects objects;
+        test::FailAllocation(k, for_ever);
+        const bool good = Call(objects, bytes, way) && Call(objects, bytes, way);
+        const bool has_failed = test::AllocationHasFailed();
+        test::FailAllocation(0);
+        if (good && !has_failed) break;
+        if (!good) ++num_failures;
+        CHECK(Call(objects, bytes, way));
+        CHECK(Call(objects, bytes, Way::kInvoke));
+      }
+    }
   }
-  CHECK(num_failures > 100);
+  // Those of a task's thread, of the timer of deadlines, and of the pool, too.
+  for (const Way way : {Way::kTask, Way::kTaskInto}) {
+    CAPTURE(static_cast<int>(way));
+    for (int64_t k = 1;; ++k) {
+      Objects objects;
+      objects.num_threads = 3;
+      objects.deadline_seconds = 1000;
+      test::FailAllocationOfAnyThread(k);
+      const bool good = Call(objects, bytes, way) && Call(objects, bytes, way);
+      const bool has_failed = test::AllocationOfAnyThreadHasFailed();
+      test::FailAllocationOfAnyThread(0);
+      if (good && !has_failed) break;
+      if (!good) ++num_failures;
+      CHECK(Call(objects, bytes, way));
+    }
+  }
+  CHECK(num_failures > 1000);
   MESSAGE("allocations of loading and calling: ", num_failures, " ended out of memory");
 }
 

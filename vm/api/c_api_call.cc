@@ -330,8 +330,8 @@ Result<KeptInput> FindInput(ingot_context* context, const ingot_function* functi
   if (name == nullptr) return NullArgument("name");
   const auto& params = function->function->signature.params;
   if (context->function != function) {
-    context->function = function;
     context->set_inputs = std::vector<std::optional<vm::Value>>(params.size());
+    context->function = function;  // only now: there may have been no memory
     context->results.clear();
   }
   std::vector<std::string_view> names;
