@@ -195,5 +195,64 @@ TEST_CASE("every allocation fails, once or for ever: the status, no leak, and th
   MESSAGE("allocations of loading and calling: ", num_failures, " ended out of memory");
 }
 
+TEST_CASE("every allocation fails: states are set whole or not at all, and are got and reset") {
+  constexpr const char* kStates = R"(ingot 1
+state @a float32[4] device 0
+state @b float32[2] device 0
+function @main export () -> () {
+  return []
+}
+)";
+  const std::vector<std::byte> bytes = *vm::EncodeProgram(test::Assembled(kStates));
+  Objects o;
+  REQUIRE(Good(ingot_instance_create(nullptr, &o.instance)));
+  REQUIRE(Good(ingot_executable_open_memory(o.instance, bytes.data(), bytes.size(), "m", nullptr, &o.executable)));
+  REQUIRE(Good(ingot_context_create(o.executable, nullptr, &o.context)));
+  float a[8] = {1, 0, 2, 0, 3, 0, 4, 0}, b[2] = {5, 6};
+  int64_t shape_a[1] = {4}, strides_a[1] = {2}, shape_b[1] = {2};
+  const ingot_dl_tensor of_a = {a, {INGOT_DL_CPU, 0}, 1, {2, 32, 1}, shape_a, strides_a, 0};
+  const ingot_dl_tensor of_b = {b, {INGOT_DL_CPU, 0}, 1, {2, 32, 1}, shape_b, nullptr, 0};
+  const char* names[2] = {"b", "a"};
+  const ingot_dl_tensor* tensors[2] = {&of_b, &of_a};
+  // The last elements of both.
+  const auto get = [&](bool& good) {
+    std::pair<float, float> last{-1, -1};
+    ingot_dl_managed_tensor_versioned* managed = nullptr;
+    good = Good(ingot_context_get_state(o.context, "a", &managed));
+    if (!good) return last;
+    last.first = static_cast<const float*>(managed->dl_tensor.data)[3];
+    managed->deleter(managed);
+    good = Good(ingot_context_get_state(o.context, "b", &managed));
+    if (!good) return last;
+    last.second = static_cast<const float*>(managed->dl_tensor.data)[1];
+    managed->deleter(managed);
+    return last;
+  };
+  int num_failures = 0;
+  for (const bool for_ever : {false, true}) {
+    for (int64_t k = 1;; ++k) {
+      bool good = true;
+      test::FailAllocation(k, for_ever);
+      const bool is_set = Good(ingot_context_set_states(o.context, names, tensors, 2));
+      const bool was_set_before_failing = !test::AllocationHasFailed();
+      const auto during = get(good);
+      const bool is_reset = Good(ingot_context_reset_states(o.context));
+      const bool has_failed = test::AllocationHasFailed();
+      test::FailAllocation(0);
+      CAPTURE(k);
+      CAPTURE(for_ever);
+      if (good) CHECK(during == (is_set ? std::pair(4.F, 6.F) : std::pair(0.F, 0.F)));
+      if (was_set_before_failing) CHECK(is_set);
+      bool good_after = true;
+      CHECK(get(good_after) == (is_set && !is_reset ? std::pair(4.F, 6.F) : std::pair(0.F, 0.F)));
+      CHECK(good_after);
+      CHECK(Good(ingot_context_reset_states(o.context)));
+      if (!has_failed) break;
+      num_failures += is_set && is_reset && good ? 0 : 1;
+    }
+  }
+  CHECK(num_failures > 5);
+}
+
 }  // namespace
 }  // namespace ingot

@@ -12,8 +12,8 @@
 namespace ingot::vm {
 namespace {
 
-// A view of the tensor's first elements along each axis, as many as dims says.
-Result<TensorView> FirstElements(const Tensor& tensor, const std::vector<int64_t>& dims) {
+// A view of the tensor's first elements along each axis, as many as dims says. Allocates nothing.
+Result<TensorView> FirstElements(const Tensor& tensor, std::span<const int64_t> dims) {
   const TensorView& whole = tensor.view();
   return TensorView::Make(whole.data, whole.dtype, dims, whole.strides.data(), whole.device);
 }
@@ -105,11 +105,12 @@ Status Context::CheckStateValue(StateId id, const TensorView& value, const std::
                                         ShapeToString(state.dtype, dims), ", got ", value.TypeToString()});
 }
 
+// On the host this takes no memory, so that states that are set together are all written.
 Status Context::WriteState(StateId id, const TensorView& value) {
   const State& state = executable_->program().states[id.value];
   if (value.num_elements == 0) return Status();
   Device& device = devices_.device(state.device);
-  const std::vector<int64_t> dims(value.shape().begin(), value.shape().end());
+  const std::span<const int64_t> dims = value.shape();
   if (device.id().is_host_accessible()) {
     INGOT_ASSIGN_OR_RETURN(const TensorView view, FirstElements(states_[id.value], dims));
     return CopyElements(value, view);
