@@ -2,7 +2,8 @@
 // minimax fits by scripts/fit_polynomials.py. Constants that depend on the format stand in Format.
 //
 //   exp        x = n ln2 + r with n = round(x / ln2); exp(r) by a polynomial; scaled by 2^n in two halves, so that
-//              results in the denormal range are rounded once. exp2 the same with r = (x - n) ln2.
+//              results in the denormal range are rounded once. exp2 the same with r = (x - n) ln2. Where the result is
+//              0, as that of hidden scores, 0 is chosen: a product that vanishes takes a hundred times as long.
 //   log        x = 2^e m with m in [sqrt(1/2), sqrt(2)); log(m) by a polynomial in m - 1 (float32) or in
 //              s = (m - 1) / (m + 1) (float64, as in fdlibm's e_log.c).
 //   log1p      log(u) + (x - (u - 1)) / u with u = 1 + x rounded (Kahan).
@@ -170,10 +171,10 @@ class VectorMath {
 
   // exp of arguments that are not above exp_max.
   Value* ExpBelowMax(Value* x) {
-    Value* clamped = Select(b_.CreateFCmpOLT(x, F(format_.exp_min)), F(format_.exp_min), x);
+    Value* vanishes = b_.CreateFCmpOLT(x, F(format_.exp_min));
     Value* shifted = nullptr;
-    Value* r = ReduceByLn2(clamped, &shifted);
-    return ScaleByShifted(ExpOfReduced(r), shifted);
+    Value* r = ReduceByLn2(Select(vanishes, F(0), x), &shifted);
+    return Select(vanishes, F(0), ScaleByShifted(ExpOfReduced(r), shifted));
   }
 
   // exp of arguments whose result is a normal number: no argument is clamped, and one factor scales the result.
@@ -186,10 +187,12 @@ class VectorMath {
   Value* Exp2(Value* x) {
     const double max = format_.bias + 1, min = -(format_.bias + format_.mantissa_bits + 1.0);
     Value* clamped = Select(b_.CreateFCmpOGT(x, F(max)), F(max), x);
-    clamped = Select(b_.CreateFCmpOLT(clamped, F(min)), F(min), clamped);
+    Value* vanishes = b_.CreateFCmpOLT(x, F(min));
+    clamped = Select(vanishes, F(0), clamped);
     Value* shifted = b_.CreateFAdd(clamped, F(format_.round_magic));
     Value* fraction = b_.CreateFSub(clamped, b_.CreateFSub(shifted, F(format_.round_magic)));
-    return ScaleByShifted(ExpOfReduced(b_.CreateFMul(fraction, F(format_.ln2))), shifted);
+    Value* result = ScaleByShifted(ExpOfReduced(b_.CreateFMul(fraction, F(format_.ln2))), shifted);
+    return Select(vanishes, F(0), result);
   }
 
   Value* Log(Value* x) {
@@ -384,10 +387,11 @@ class VectorMath {
     Value* in_range = b_.CreateFCmpOLT(Abs(product), F(1000));
     product_rest = Select(in_range, product_rest, F(0));
     Value* clamped = Select(b_.CreateFCmpOGT(product, F(format_.exp_max)), F(format_.exp_max), product);
-    clamped = Select(b_.CreateFCmpOLT(clamped, F(format_.exp_min)), F(format_.exp_min), clamped);
+    Value* vanishes = b_.CreateFCmpOLT(product, F(format_.exp_min));
+    clamped = Select(vanishes, F(0), clamped);
     Value* shifted = nullptr;
     Value* r = b_.CreateFAdd(ReduceByLn2(clamped, &shifted), product_rest);
-    Value* result = ScaleByShifted(ExpOfReduced(r), shifted);
+    Value* result = Select(vanishes, F(0), ScaleByShifted(ExpOfReduced(r), shifted));
 
     Value* y_is_positive = b_.CreateFCmpOGT(y, F(0));
     Value* y_is_integer = b_.CreateFCmpOEQ(Trunc(y), y);
