@@ -21,6 +21,7 @@
 #include <functional>
 #include <limits>
 
+#include "compiler/ir/jam.h"
 #include "compiler/op/topi/attention_scores.h"
 #include "compiler/op/topi/attention_statements.h"
 #include "compiler/op/topi/reduction.h"
@@ -119,6 +120,8 @@ constexpr int64_t kLanes = 16;         // as the panels of matrix products: one 
 constexpr int64_t kSquare = 8;         // side of the squares in which keys are packed
 constexpr int64_t kMaxRows = 6;        // 6 x 16 accumulators fill the registers of AVX2
 constexpr int64_t kAccumulators = 96;  // elements of them
+// Of registers that hold two tiles' accumulators and what is multiplied.
+constexpr int64_t kBitsOfPair = (2 * kAccumulators + 3 * kLanes) * 32;
 constexpr int64_t kTilesPerTask = 4;
 constexpr int64_t kMaxSingleBlock = 512;  // keys of which the scores of a tile are kept at once
 constexpr int64_t kKeyBlock = 256;        // otherwise
@@ -271,6 +274,26 @@ class FusedKernel {
     });
   }
 
+  // A loop over tiles that read the same queries or scores. Two at a time load these once, and hide the latency of their
+  // sums, where registers hold both.
+  static Stmt InPairs(const char* name, const PrimExpr& count, const Body& tile) {
+    const PrimExpr pairs = ir::FloorDiv(count, Int64(2));
+    const auto number = ir::AsConstInt(count);
+    const auto pair_of = [&](const PrimExpr& first) {
+      const PrimVar var = ir::MakePrimVar("of_pair");
+      return Make<ir::ForNode>(var, Int64(0), Int64(2), ForKind::kSerial, tile(first + var), "",
+                               ir::Attrs{{ir::kJamRegisterBits, kBitsOfPair}});
+    };
+    std::vector<Stmt> stmts;
+    if (!number || *number > 1) {
+      stmts.push_back(Serial(name, pairs, [&](const PrimExpr& pair) { return pair_of(pair * 2); }));
+    }
+    if (!number || *number % 2 == 1) {
+      stmts.push_back(Serial(name, count - pairs * 2, [&](const PrimExpr& last) { return tile(pairs * 2 + last); }));
+    }
+    return Seq(std::move(stmts));
+  }
+
   Stmt Tasks() {
     const PrimExpr num_chunks = CeilDiv(num_tiles_, kTilesPerTask);
     const PrimExpr num_tasks = config_.batch * config_.num_heads * num_chunks;
@@ -412,9 +435,9 @@ class FusedKernel {
   Stmt Scores() { return uses_dots_ ? ScoresByDots() : ScoresByPanels(); }
 
   Stmt ScoresByPanels() {
-    const Buffer acc = Local("acc", {Int64(rows_), Int64(kLanes)});
     const PrimExpr panel_head = batch_ * config_.num_key_heads + KeyHead();
-    return Serial("p", block_panels_, [&](const PrimExpr& p) {
+    return InPairs("p", block_panels_, [&](const PrimExpr& p) {
+      const Buffer acc = Local("acc", {Int64(rows_), Int64(kLanes)});
       const auto tile = [&](const std::function<Stmt(const PrimExpr&, const PrimExpr&)>& body) {
         return Unrolled("i", rows_, [&](const PrimExpr& i) {
           return Vector(kLanes, [&](const PrimExpr& l) { return body(i, l); });
@@ -525,8 +548,8 @@ class FusedKernel {
   // The block's exponentials times its values: into the result, or, where there is one block, divided by the sum and
   // written.
   Stmt Mix(const Buffer& result, const Buffer& rescale) {
-    const Buffer acc = Local("mix", {Int64(rows_), Int64(vectors_), Int64(lanes_)});
-    return Serial("column", Int64(value_depth_ / (vectors_ * lanes_)), [&](const PrimExpr& column) {
+    return InPairs("column", Int64(value_depth_ / (vectors_ * lanes_)), [&](const PrimExpr& column) {
+      const Buffer acc = Local("mix", {Int64(rows_), Int64(vectors_), Int64(lanes_)});
       using TileBody = std::function<Stmt(const PrimExpr& i, const Indices& place, const PrimExpr& h)>;
       const auto row = [&](const PrimExpr& i, const TileBody& body) {
         return Unrolled("c", vectors_, [&](const PrimExpr& c) {

@@ -4,6 +4,7 @@
 // rows that their writers asked for (storage_align); every loop starts at 0; loops and indices are int64; a sum that skips
 // zeros (te/annotations.h) stands under the condition of what it adds. It comes first, because all later passes work on
 // loops.
+#include "compiler/ir/jam.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/schedule/device_loops.h"
 #include "compiler/schedule/region.h"
@@ -92,7 +93,8 @@ class BlockLowerer : public StmtMutator {
     copy.body = MutateStmt(loop->body);
     const AttrValue* across = loop->annotations.Find(kCudaCrossThreads);
     if (!has_threads_) {
-      copy.annotations = {};
+      const AttrValue* jam = loop->annotations.Find(kJamRegisterBits);
+      copy.annotations = jam != nullptr ? Attrs{{kJamRegisterBits, *jam}} : Attrs{};
     } else if (!schedule::IsDeviceLoop(*loop)) {
       copy.annotations = across != nullptr ? Attrs{{kCudaCrossThreads, *across}} : Attrs{};
     }

@@ -14,6 +14,7 @@ Result<ir::PrimFunc> LowerBlocks(const ir::PrimFunc& function, const Target& tar
 Result<ir::PrimFunc> FuseParallelLoops(const ir::PrimFunc& function, const Target& target);
 Result<ir::PrimFunc> BindThreads(const ir::PrimFunc& function, const Target& target);
 Result<ir::PrimFunc> PlaceBuffers(const ir::PrimFunc& function, const Target& target);
+Result<ir::PrimFunc> JamLoops(const ir::PrimFunc& function, const Target& target);
 Result<ir::PrimFunc> PartitionLoops(const ir::PrimFunc& function, const Target& target);
 Result<ir::PrimFunc> FlattenAccesses(const ir::PrimFunc& function, const Target& target);
 Result<ir::PrimFunc> VectorizeLoops(const ir::PrimFunc& function, const Target& target);

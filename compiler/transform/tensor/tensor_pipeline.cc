@@ -19,6 +19,7 @@ constexpr std::array kPipeline = {
                   SplitBroadcasts},
     TensorPassRow{"simplify", "canonical indices; no loop of one iteration, no constant condition", SimplifyTensor},
     TensorPassRow{"join_views", "an allocation and the views of its memory become one buffer", JoinViews},
+    TensorPassRow{"jam_loops", "iterations that share what they read run together where registers hold them", JamLoops},
     TensorPassRow{"bind_threads", "on CUDA, what no schedule bound becomes loops over threads and blocks", BindThreads},
     TensorPassRow{"place_buffers", "each buffer at its place, as small as what is touched there", PlaceBuffers},
     TensorPassRow{"partition_loops", "ranges in which a condition holds become loops without it", PartitionLoops},
