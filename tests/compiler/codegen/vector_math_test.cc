@@ -344,7 +344,7 @@ void CheckTimeWhereNothingIsLeft(const Row& row) {
     // Great angles are reduced by other means.
     const bool is_angle = row.op == ir::Intrinsic::kSin || row.op == ir::Intrinsic::kCos || row.op == ir::Intrinsic::kTan;
     if (is_angle && std::fabs(argument) > 1e5) continue;
-    INFO(row.name, " of ", dtype.ToString(), ", ", argument);
+    INFO(std::string(row.name), " of ", dtype.ToString(), ", ", argument);
     CHECK(SecondsFor<T>(kernel, static_cast<T>(argument), kCount) <= kMostTimes * usual);
   }
 }
