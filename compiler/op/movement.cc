@@ -2,6 +2,7 @@
 // that follow from their own indices (arange, eye).
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "compiler/op/build.h"
 #include "compiler/op/families.h"
@@ -344,6 +345,27 @@ double NumberOf(const PrimExpr& value) {
   return number != nullptr ? number->value : static_cast<double>(*ir::AsConstInt(value));
 }
 
+constexpr uint64_t kMostSteps = std::numeric_limits<int64_t>::max();
+
+// The numbers low, low + stride, ... below high. In uint64 the distance does not wrap around.
+uint64_t StepsBetween(int64_t low, int64_t high, uint64_t stride) {
+  if (low >= high) return 0;
+  return (static_cast<uint64_t>(high) - static_cast<uint64_t>(low) - 1) / stride + 1;
+}
+// The same over a distance; what is added to it does not make it overflow.
+PrimExpr StepsBetween(const PrimExpr& distance, uint64_t stride) {
+  constexpr uint64_t kFarStride = uint64_t{1} << 60;
+  PrimExpr count;
+  if (stride > kMostSteps) {
+    count = ir::Min(distance, ir::Int64(1));
+  } else if (const PrimExpr by = ir::Int64(static_cast<int64_t>(stride)); stride > kFarStride) {
+    count = ir::FloorDiv(distance - 1, by) + 1;
+  } else {
+    count = SimplifyDim(ir::FloorDiv(distance + static_cast<int64_t>(stride - 1), by));
+  }
+  return SimplifyDim(ir::Max(SimplifyDim(count), ir::Int64(0)));
+}
+
 Result<ir::Type> InferArange(const ir::Call& call) {
   Dims values;
   bool constant = true;
@@ -365,10 +387,14 @@ Result<ir::Type> InferArange(const ir::Call& call) {
   }
   const auto step = ir::AsConstInt(values[2]);
   if (!step || *step == 0) return OpError(call, "expected a constant step other than 0");
-  const PrimExpr distance = *step > 0 ? values[1] - values[0] : values[0] - values[1];
-  const int64_t stride = *step > 0 ? *step : -*step;
-  const PrimExpr count = SimplifyDim(ir::FloorDiv(distance + (stride - 1), ir::Int64(stride)));
-  return TensorOf({SimplifyDim(ir::Max(count, ir::Int64(0)))}, dtype, nullptr);
+  const PrimExpr &low = *step > 0 ? values[0] : values[1], &high = *step > 0 ? values[1] : values[0];
+  const uint64_t stride = *step > 0 ? static_cast<uint64_t>(*step) : -static_cast<uint64_t>(*step);
+  if (constant) {
+    const uint64_t count = StepsBetween(*ir::AsConstInt(low), *ir::AsConstInt(high), stride);
+    if (count > kMostSteps) return OpError(call, "too many elements");
+    return TensorOf({ir::Int64(static_cast<int64_t>(count))}, dtype, nullptr);
+  }
+  return TensorOf({StepsBetween(high - low, stride)}, dtype, nullptr);
 }
 
 Result<std::vector<ReferenceTensor>> ReferenceArange(const ir::Call& call, std::span<const ReferenceTensor>) {
@@ -380,7 +406,8 @@ Result<std::vector<ReferenceTensor>> ReferenceArange(const ir::Call& call, std::
     if (IsFloat(start) || IsFloat(step) || out.dtype.is_floating()) {
       SetNumber(out, i, NumberOf(start) + static_cast<double>(i) * NumberOf(step));
     } else {
-      out.ints[static_cast<size_t>(i)] = *ir::AsConstInt(start) + i * *ir::AsConstInt(step);
+      const uint64_t steps = static_cast<uint64_t>(i) * static_cast<uint64_t>(*ir::AsConstInt(step));
+      out.ints[static_cast<size_t>(i)] = static_cast<int64_t>(static_cast<uint64_t>(*ir::AsConstInt(start)) + steps);
     }
   }
   return OneReference(std::move(out));

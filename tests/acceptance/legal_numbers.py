@@ -204,3 +204,16 @@ def channels_that_leave_float32_where_they_fill_a_block():
     weights = {"w": np.broadcast_to(around, (40, 16, 1, 1)).copy(), "hundred": np.float32(100),
                "v": (rng.standard_normal((64, 40, 3, 3)) / 40).astype(np.float32)}
     return Recipe(nodes, {"x": ([1, 16, 30, 30], np.ones((1, 16, 30, 30), np.float32))}, weights)
+
+
+def ranges_over_all_integers():
+    """Constant ends whose distance no int64 holds."""
+    least, greatest = -2**63, 2**63 - 1
+    ends = [(0, least, least), (5, least, least), (greatest, least, least), (least, greatest, 2**62),
+            (least, greatest, greatest), (greatest, least, -2**61), (least, least + 3, 1), (greatest, least, 1)]
+    names = [f"r{i}" for i in range(len(ends))]
+    nodes = [node("Range", [f"{name}_{part}" for part in range(3)], [name]) for name in names]
+    constants = {f"{name}_{part}": np.int64(value) for name, of_one in zip(names, ends)
+                 for part, value in enumerate(of_one)}
+    want = np.array([0] + [i for of_one in ends for i in range(*of_one)])
+    return Recipe([*nodes, node("Concat", ["x", *names], ["y"], axis=0)], {"x": (["N"], ints(0))}, constants, want=want)

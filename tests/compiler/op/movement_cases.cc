@@ -174,6 +174,15 @@ void MovedCases(CaseBuilder& b) {
   }
   b.Add("arange", "down", {}, {{"dtype", "int64"}}, range(5, -2, -2));
   b.Add("arange", "fractions", {}, {{"dtype", "float32"}}, range(0.5, 2.25, 0.25));
+  const auto far_range = [](int64_t start, int64_t end, int64_t step) {
+    std::vector<ir::Expr> ends;
+    for (int64_t value : {start, end, step}) ends.push_back(ir::Make<ir::PrimValueNode>(ir::Int64(value)));
+    return Then(std::move(ends));
+  };
+  const int64_t least = std::numeric_limits<int64_t>::min(), greatest = std::numeric_limits<int64_t>::max();
+  b.Add("arange", "least_step", {}, {{"dtype", "int64"}}, far_range(0, least, least));
+  b.Add("arange", "least_steps", {}, {{"dtype", "int64"}}, far_range(greatest, least, least));
+  b.Add("arange", "all_integers", {}, {{"dtype", "int64"}}, far_range(least, greatest, int64_t{1} << 62));
   b.Add("arange", "empty", {}, {{"dtype", "int64"}}, range(5, 5, 1));
   b.Add("arange", "backwards", {}, {{"dtype", "int64"}}, range(5, 2, 1));
   for (const char* dtype : {"float32", "float16", "int32", "int64"}) {
