@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <optional>
+#include <set>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "compiler/importer/build.h"
@@ -36,6 +39,27 @@ class PlainVariables : public ir::ExprMutator {
     }
     Emit(std::move(plain));
   }
+};
+
+// Names of results. Nothing keeps a graph from listing an output again; the second name is its own, as files of tensors
+// and whoever asks by name need it.
+class ResultNames {
+ public:
+  explicit ResultNames(const OnnxGraph& graph) {
+    for (const OnnxValueInfo& info : graph.outputs) listed_.insert(info.name);
+  }
+  std::string NameOf(const std::string& listed) {
+    if (given_.insert(listed).second) return listed;
+    std::string name;
+    do {
+      name = listed + "_" + std::to_string(++times_[listed]);
+    } while (listed_.contains(name));
+    return name;
+  }
+
+ private:
+  std::set<std::string> listed_, given_;
+  std::map<std::string, int> times_;
 };
 
 }  // namespace
@@ -480,6 +504,7 @@ Result<ir::IRModule> GraphImporter::Module() {
   std::vector<Expr> results;
   std::vector<ir::Type> types;
   ir::AttrList inputs(inputs_.names().begin(), inputs_.names().end()), outputs, string_tensors;
+  ResultNames names(model_.graph);
   for (const std::string& name : inputs_.names()) {
     if (graph_.Find(name)->packed == kStringElement) string_tensors.emplace_back(name);
   }
@@ -502,7 +527,7 @@ Result<ir::IRModule> GraphImporter::Module() {
     if (is_string) string_tensors.emplace_back(info.name);
     results.push_back(expr);
     types.push_back(expr->type);
-    outputs.push_back(info.name);
+    outputs.push_back(names.NameOf(info.name));
   }
   if (results.empty()) return Status(StatusCode::kBadInput, "the graph has no outputs");
   const ir::Type result_type = types.size() == 1 ? types[0] : ir::Type(ir::Make<ir::TupleTypeNode>(types));

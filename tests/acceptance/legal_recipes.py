@@ -1030,3 +1030,8 @@ def boxes_that_are_far_longer_than_the_image():
     nodes = [node("RoiAlign", ["x", "r", "b"], ["y"], output_height=2, output_width=1)]
     return Recipe(nodes, {"x": (["N", "C", "H", "W"], normal(1, 2, 9, 7)), "r": (["B", 4], boxes),
                           "b": (["B"], ints(0, 0))}, want=np.zeros((2, 2, 2, 1), np.float32))
+
+
+def outputs_that_are_listed_again():
+    return Recipe([node("Relu", ["x"], ["y"]), node("Neg", ["x"], ["y_1"])], {"x": (["N"], normal(5))},
+                  outputs=("y", "y", "y_1", "x", "y"))
