@@ -61,7 +61,14 @@ Status GraphInputs::BindConstants(const OnnxGraph& graph, Scope& scope) const {
 }
 
 Status GraphInputs::MakeParameters(const OnnxGraph& graph, Scope& scope, SequenceBuilder& sequences) {
-  // Up to IR version 3 initialisers are listed as inputs too; they are no parameters.
+  // Up to IR version 3 initialisers are listed as inputs, too, and later ones that a caller may replace. They are no
+  // parameters, unless --input-shape asks for one.
+  for (const InputShape& shape : options_.input_shapes) {
+    const bool is_input = std::ranges::find(graph.inputs, shape.input, &OnnxValueInfo::name) != graph.inputs.end();
+    const bool is_given =
+        std::ranges::any_of(options_.constants, [&](const auto& c) { return c.first == shape.input; });
+    if (is_input && !is_given) scope.Forget(shape.input);
+  }
   std::vector<const OnnxValueInfo*> inputs;
   std::vector<std::string_view> names;
   std::unordered_set<std::string> dim_names;

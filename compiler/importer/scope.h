@@ -41,6 +41,7 @@ class Scope {
   Status Define(const std::string& name, ir::Expr expr);
   // Defines the value, or replaces it by this one.
   void Set(const std::string& name, ImportedValue value) { values_.insert_or_assign(name, std::move(value)); }
+  void Forget(const std::string& name) { values_.erase(name); }
 
   int64_t opset() const { return opset_; }
   std::string LabelOf(const OnnxNode& node, size_t index) const;

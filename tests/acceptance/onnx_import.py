@@ -316,6 +316,28 @@ class OnnxImport(unittest.TestCase):
                               f"@{self.dir / 'out.npz'}", "--rtol", "1e-4", "--atol", "1e-4")
                 self.check(result, code, *([message] if code else []))
 
+    def test_an_initialiser_that_is_an_input_too(self):
+        value = np.float32([1, 2, 4])
+        path = self.save(model([helper.make_node("Add", ["x", "w"], ["y"])], [("x", ["n", 3]), ("w", [3])],
+                               [("y", None)], [numpy_helper.from_array(value, "w")]))
+        x, other = np.ones((2, 3), np.float32), np.float32([8, 16, 32])
+        for options, feeds, want in (
+                ((), {"x": x}, x + value),
+                ((), {"x": x, "w": other}, None),
+                (("--input-shape", "w=3"), {"x": x, "w": other}, x + other),
+                (("--input-shape", "w=3"), {"x": x}, None),
+                (("--params", str(self.dir / "w.npz")), {"x": x}, x + other)):
+            with self.subTest(options=options, feeds=list(feeds)):
+                np.savez(self.dir / "w.npz", w=other)
+                np.savez(self.dir / "in.npz", **feeds)
+                self.check(tool("vm-compile", path, "-o", self.dir / "m.ingot", *options), 0)
+                result = tool("vm-run", self.dir / "m.ingot", self.dir / "in.npz", "--output", f"@{self.dir / 'y.npz'}")
+                if want is None:
+                    self.check(result, 2, '"w"')
+                else:
+                    self.check(result, 0)
+                    np.testing.assert_array_equal(np.load(self.dir / "y.npz")["y"], want)
+
     def test_a_weight_sliced_up_to_a_dimension_bounds_it(self):
         table = numpy_helper.from_array(np.arange(32, dtype=np.float32).reshape(8, 4), "table")
         zero, axis = (numpy_helper.from_array(np.array([v]), name) for name, v in (("zero", 0), ("axis", 0)))
