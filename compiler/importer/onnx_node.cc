@@ -13,6 +13,7 @@
 #include "compiler/op/infer.h"
 #include "compiler/op/registry.h"
 #include "runtime/tensor.h"
+#include "vm/program/limits.h"
 
 namespace ingot::importer {
 
@@ -244,9 +245,9 @@ Result<std::vector<ir::PrimExpr>> NodeImporter::NameLengths(Expr ints) const {
 }
 
 // That a symbol is not negative is taken for granted by every proof, so max(s, 0) would be s. The quotient by a number that
-// no length reaches is 0, or -1 of a negative one.
+// no length may reach is 0, or -1 of a negative one.
 void NodeImporter::RefuseNegative(const std::vector<ir::PrimExpr>& symbols) const {
-  const ir::PrimExpr zero = ir::Int64(0), beyond = ir::Int64(int64_t{1} << 62);
+  const ir::PrimExpr zero = ir::Int64(0), beyond = ir::Int64(vm::kMaxBoundDim + 1);
   for (size_t begin = 0; begin < symbols.size(); begin += kMaxRank) {
     std::vector<ir::PrimExpr> quotients;
     for (size_t i = begin; i < std::min(begin + kMaxRank, symbols.size()); ++i) {

@@ -8,6 +8,7 @@
 #include "compiler/ir/int_math.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visitor.h"
+#include "vm/program/limits.h"
 
 namespace ingot::importer::shapes {
 namespace {
@@ -18,7 +19,7 @@ using ir::PrimExpr;
 
 constexpr size_t kMaxConditions = 16;
 constexpr int64_t kSmallDim = 256;                 // a formula that wraps around or is rounded even here is none
-constexpr int64_t kLargestDim = int64_t{1} << 60;  // of a tensor without elements
+constexpr int64_t kLargestDim = vm::kMaxBoundDim;  // of a tensor without elements
 constexpr int64_t kLargestInMemory = int64_t{1} << 48;
 constexpr int64_t kLeastLimit = int64_t{1} << 24;  // as is one that lets no larger numbers pass
 constexpr int64_t kLargestProduct = int64_t{1} << 62;

@@ -217,3 +217,22 @@ def ranges_over_all_integers():
                  for part, value in enumerate(of_one)}
     want = np.array([0] + [i for of_one in ends for i in range(*of_one)])
     return Recipe([*nodes, node("Concat", ["x", *names], ["y"], axis=0)], {"x": (["N"], ints(0))}, constants, want=want)
+
+
+def thirds_of_a_dim(dim, **outcome):
+    """dim * 3 // 3, of a tensor without elements."""
+    nodes = [node("Shape", ["x"], ["n"], end=1), node("Mul", ["n", "three"], ["a"]), node("Div", ["a", "three"], ["y"])]
+    return Recipe(nodes, {"x": (["N", 0], np.zeros((dim, 0), bool))}, {"three": ints(3)}, **outcome)
+
+
+def thirds_of_the_greatest_dim():
+    return thirds_of_a_dim(2**60)
+
+
+def thirds_of_a_greater_dim():
+    """The product wraps around, the formula of the dim would not."""
+    return thirds_of_a_dim(2**62, refusal="N is 4611686018427387904, expected 0..1152921504606846976")
+
+
+def a_shape_of_the_greatest_dim():
+    return Recipe([node("ConstantOfShape", ["s"], ["t"]), node("Shape", ["t"], ["y"])], {"s": ([2], ints(2**60, 0))})

@@ -32,6 +32,7 @@ inline constexpr int64_t kMaxFlowVisitsPerBlock = 64;
 // Memory alignment of plan entries, and the largest that kernels may assume.
 inline constexpr int64_t kPlanAlignment = 64;
 // Caps at run time.
+inline constexpr int64_t kMaxBoundDim = int64_t{1} << 60;  // of an argument, which may have no elements
 inline constexpr int64_t kMaxCallDepth = 10'000;
 inline constexpr int64_t kMaxStackWords = 1 << 24;  // 128 MiB of frames
 

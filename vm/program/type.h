@@ -87,7 +87,7 @@ struct Type {
 
 // A symbolic integer of a signature. It is bound by a parameter's dim, or by the value of an int64 state of rank 0 (how
 // far a cache is filled), with which dims of parameters are then compared. min <= value <= max is checked when it is
-// bound.
+// bound, and that no argument's dim is above kMaxBoundDim: formulas of some dims then stay within 64 bits.
 struct Symbol {
   std::string name;
   int64_t min = 0;

@@ -2,6 +2,9 @@
 // marked cold.
 #include "vm/run/call_arguments.h"
 
+#include <algorithm>
+
+#include "vm/program/limits.h"
 #include "vm/run/call_failures.h"
 #include "vm/run/frame_words.h"
 #include "vm/run/register_values.h"
@@ -144,7 +147,7 @@ Status CallArguments::ApplyRules(const LinkedFunction& linked, int64_t* frame) c
       if constexpr (kBinds) {
         const Symbol& symbol = signature.symbols[static_cast<size_t>(rule.value)];
         frame[rule.value] = extent;  // symbols are the first words of a frame
-        if (extent >= symbol.min && extent <= symbol.max) continue;
+        if (extent >= symbol.min && extent <= std::min(symbol.max, kMaxBoundDim)) continue;
       } else if (rule.kind == DimRule::Kind::kCompare) {
         INGOT_ASSIGN_OR_RETURN(expected, rule.code.Evaluate({frame, signature.symbols.size()}));
       }

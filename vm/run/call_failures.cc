@@ -1,6 +1,7 @@
 // The messages of failed calls: what the function takes or gives, and what it got.
 #include "vm/run/call_failures.h"
 
+#include <algorithm>
 #include <new>
 
 #include "vm/program/limits.h"
@@ -17,8 +18,9 @@ Status TooDeep(Text reached, const LinkedFunction& callee) {
 
 Status OutsideOfRange(const Function& function, const Symbol& symbol, const char* what, const std::string& name,
                       int64_t value) {
-  return Status(StatusCode::kBadInput, {"function \"", function.name, "\", ", what, " \"", name, "\": ", symbol.name,
-                                        " is ", value, ", expected ", symbol.min, "..", symbol.max});
+  return Status(StatusCode::kBadInput,
+                {"function \"", function.name, "\", ", what, " \"", name, "\": ", symbol.name, " is ", value,
+                 ", expected ", symbol.min, "..", std::min(symbol.max, kMaxBoundDim)});
 }
 
 }  // namespace
