@@ -10,6 +10,8 @@
 //   float16        Integer arithmetic on the bits; denormal ones through an addition whose result has their unit in the
 //                  last place. A NaN stays a NaN and becomes quiet. No step makes a denormal float32, so no mode of the
 //                  processor matters.
+//   scale          By an instruction of AVX-512 for whole vectors. Elsewhere by two products with powers of two, of which
+//                  the first one is exact.
 #include "compiler/codegen/expand_operations.h"
 
 #include <llvm/IR/IRBuilder.h>
@@ -17,6 +19,7 @@
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Module.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -31,12 +34,49 @@ namespace {
 
 using llvm::Value;
 
+constexpr const char* kScale = "ingot.scale.";
+
 class Expander {
  public:
   explicit Expander(llvm::IRBuilderBase& builder) : b_(builder) {}
 
   Value* Fma(Value* x, Value* y, Value* z) {
     return x->getType()->getScalarType()->isFloatTy() ? FmaOfFloat32(x, y, z) : FmaOfFloat64(x, y, z);
+  }
+
+  // x 2^n in two halves, with n in the low bits of shifted.
+  Value* ScaleTwice(Value* x, Value* shifted) {
+    const bool is_float32 = x->getType()->getScalarType()->isFloatTy();
+    const uint64_t mantissa_bits = is_float32 ? 23 : 52, bias = is_float32 ? 127 : 1023;
+    llvm::Type* type = WithLanesOf(is_float32 ? b_.getInt32Ty() : b_.getInt64Ty(), x);
+    const auto integer = [&](uint64_t value) { return llvm::ConstantInt::get(type, value); };
+    const auto power = [&](Value* bits) { return b_.CreateBitCast(bits, x->getType()); };
+    Value* exponent = b_.CreateShl(b_.CreateBitCast(shifted, type), mantissa_bits);
+    Value* one = integer(bias << mantissa_bits);
+    Value* half = b_.CreateAnd(b_.CreateAShr(exponent, 1), integer(~uint64_t{0} << mantissa_bits));
+    Value* rest = b_.CreateSub(b_.CreateAdd(exponent, one), half);
+    return b_.CreateFMul(b_.CreateFMul(x, power(b_.CreateAdd(half, one))), power(rest));
+  }
+
+  // x 2^n by AVX-512's instruction, in vectors of its lengths; null where x is no such vector.
+  Value* ScaleByInstruction(Value* x, Value* n) {
+    auto* type = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
+    if (type == nullptr) return nullptr;
+    const bool is_float32 = type->getElementType()->isFloatTy();
+    const unsigned lanes = type->getNumElements();
+    for (const unsigned bits : {512u, 256u, 128u}) {
+      const unsigned length = bits / (is_float32 ? 32 : 64);
+      if (lanes % length != 0) continue;
+      auto* part = llvm::FixedVectorType::get(type->getElementType(), length);
+      Value* result = llvm::PoisonValue::get(type);
+      for (unsigned at = 0; at < lanes; at += length) {
+        Value* index = b_.getInt64(at);
+        Value* scaled = ScalePart(b_.CreateExtractVector(part, x, index), b_.CreateExtractVector(part, n, index), bits);
+        result = b_.CreateInsertVector(type, result, scaled, index);
+      }
+      return result;
+    }
+    return nullptr;
   }
 
   Value* Float16ToFloat32(Value* half) {
@@ -165,8 +205,39 @@ class Expander {
     return b_.CreateBitCast(b_.CreateSelect(stays, bits, next), sum.rounded->getType());
   }
 
+  Value* ScalePart(Value* x, Value* n, unsigned bits) {
+    constexpr int kCurrentRounding = 4;
+    const bool is_float32 = x->getType()->getScalarType()->isFloatTy();
+    const std::string name =
+        std::string("llvm.x86.avx512.mask.scalef.") + (is_float32 ? "ps." : "pd.") + std::to_string(bits);
+    llvm::Type* mask = b_.getIntNTy(std::max(bits / (is_float32 ? 32 : 64), 8u));
+    llvm::SmallVector<Value*> arguments = {x, n, x, llvm::Constant::getAllOnesValue(mask)};
+    if (bits == 512) arguments.push_back(b_.getInt32(kCurrentRounding));
+    llvm::SmallVector<llvm::Type*> types;
+    for (Value* argument : arguments) types.push_back(argument->getType());
+    llvm::Module& module = *b_.GetInsertBlock()->getModule();
+    return b_.CreateCall(module.getOrInsertFunction(name, llvm::FunctionType::get(x->getType(), types, false)),
+                         arguments);
+  }
+
   llvm::IRBuilderBase& b_;
 };
+
+void ExpandScales(llvm::Module& module, bool has_instruction) {
+  for (llvm::Function& marker : llvm::make_early_inc_range(module)) {
+    if (!marker.getName().starts_with(kScale)) continue;
+    for (llvm::User* user : llvm::make_early_inc_range(marker.users())) {
+      auto* call = llvm::cast<llvm::CallInst>(user);
+      llvm::IRBuilder<> builder(call);
+      Expander expander(builder);
+      Value* x = call->getArgOperand(0);
+      Value* scaled = has_instruction ? expander.ScaleByInstruction(x, call->getArgOperand(1)) : nullptr;
+      call->replaceAllUsesWith(scaled != nullptr ? scaled : expander.ScaleTwice(x, call->getArgOperand(2)));
+      call->eraseFromParent();
+    }
+    marker.eraseFromParent();
+  }
+}
 
 bool IsHalf(const llvm::Type* type) { return type->getScalarType()->isHalfTy(); }
 
@@ -191,11 +262,22 @@ Value* Expand(llvm::Instruction& instruction, llvm::IRBuilderBase& builder, bool
 
 }  // namespace
 
+llvm::Function* ScaleMarker(llvm::Module& module, llvm::Type* type) {
+  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
+  const unsigned lanes = vector != nullptr ? vector->getNumElements() : 1;
+  const std::string name =
+      kScale + std::string(type->getScalarType()->isFloatTy() ? "float." : "double.") + std::to_string(lanes);
+  llvm::FunctionCallee marker =
+      module.getOrInsertFunction(name, llvm::FunctionType::get(type, {type, type, type}, false));
+  return llvm::cast<llvm::Function>(marker.getCallee());
+}
+
 void ExpandOperations(llvm::Module& module, const Target& target) {
   const CpuFeatures features{target.required_features};
   const bool is_x86 = target.triple.starts_with("x86_64");
   const bool has_fma = !is_x86 || features.Has(CpuFeature::kFma);
   const bool has_float16 = !is_x86 || features.Has(CpuFeature::kF16c);
+  ExpandScales(module, is_x86 && features.Has(CpuFeature::kAvx512f) && features.Has(CpuFeature::kAvx512vl));
   if (has_fma && has_float16) return;
   for (llvm::Function& function : module) {
     for (llvm::Instruction& instruction : llvm::make_early_inc_range(llvm::instructions(function))) {

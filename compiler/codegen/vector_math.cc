@@ -1,8 +1,8 @@
 // How the functions are computed. All use fma, and integer arithmetic on the bit patterns of floats; polynomials are
 // minimax fits by scripts/fit_polynomials.py. Constants that depend on the format stand in Format.
 //
-//   exp        x = n ln2 + r with n = round(x / ln2); exp(r) by a polynomial; scaled by 2^n in two halves, so that
-//              results in the denormal range are rounded once. exp2 the same with r = (x - n) ln2. Where the result is
+//   exp        x = n ln2 + r with n = round(x / ln2); exp(r) by a polynomial; scaled by 2^n and rounded once, in the
+//              denormal range, too (expand_operations.h). exp2 the same with r = (x - n) ln2. Where the result is
 //              0, as that of hidden scores, 0 is chosen: a product that vanishes takes a hundred times as long.
 //   log        x = 2^e m with m in [sqrt(1/2), sqrt(2)); log(m) by a polynomial in m - 1 (float32) or in
 //              s = (m - 1) / (m + 1) (float64, as in fdlibm's e_log.c).
@@ -30,6 +30,7 @@
 #include <limits>
 #include <utility>
 
+#include "compiler/codegen/expand_operations.h"
 #include "compiler/codegen/numeric.h"
 #include "runtime/check.h"
 
@@ -156,6 +157,12 @@ constexpr size_t kFloat32Pieces = 11;
 constexpr double kMediumFloat32 = 0x1p28;
 constexpr int kMediumExponent64 = 30;
 
+// A whole number in two forms: as it is, and in the low bits of what the adding of round_magic gave.
+struct Whole {
+  Value* number = nullptr;
+  Value* shifted = nullptr;
+};
+
 class VectorMath {
  public:
   VectorMath(llvm::IRBuilderBase& builder, llvm::Type* type)
@@ -172,16 +179,16 @@ class VectorMath {
   // exp of arguments that are not above exp_max.
   Value* ExpBelowMax(Value* x) {
     Value* vanishes = b_.CreateFCmpOLT(x, F(format_.exp_min));
-    Value* shifted = nullptr;
-    Value* r = ReduceByLn2(Select(vanishes, F(0), x), &shifted);
-    return Select(vanishes, F(0), ScaleByShifted(ExpOfReduced(r), shifted));
+    Whole n;
+    Value* r = ReduceByLn2(Select(vanishes, F(0), x), &n);
+    return Select(vanishes, F(0), Scale(ExpOfReduced(r), n));
   }
 
   // exp of arguments whose result is a normal number: no argument is clamped, and one factor scales the result.
   Value* ExpOfModerate(Value* x) {
-    Value* shifted = nullptr;
-    Value* r = ReduceByLn2(x, &shifted);
-    return b_.CreateFMul(ExpOfReduced(r), PowerOfShifted(shifted));
+    Whole n;
+    Value* r = ReduceByLn2(x, &n);
+    return b_.CreateFMul(ExpOfReduced(r), PowerOfShifted(n.shifted));
   }
 
   Value* Exp2(Value* x) {
@@ -189,9 +196,9 @@ class VectorMath {
     Value* clamped = Select(b_.CreateFCmpOGT(x, F(max)), F(max), x);
     Value* vanishes = b_.CreateFCmpOLT(x, F(min));
     clamped = Select(vanishes, F(0), clamped);
-    Value* shifted = b_.CreateFAdd(clamped, F(format_.round_magic));
-    Value* fraction = b_.CreateFSub(clamped, b_.CreateFSub(shifted, F(format_.round_magic)));
-    Value* result = ScaleByShifted(ExpOfReduced(b_.CreateFMul(fraction, F(format_.ln2))), shifted);
+    const Whole n = WholeOf(b_.CreateFAdd(clamped, F(format_.round_magic)));
+    Value* fraction = b_.CreateFSub(clamped, n.number);
+    Value* result = Scale(ExpOfReduced(b_.CreateFMul(fraction, F(format_.ln2))), n);
     return Select(vanishes, F(0), result);
   }
 
@@ -389,9 +396,9 @@ class VectorMath {
     Value* clamped = Select(b_.CreateFCmpOGT(product, F(format_.exp_max)), F(format_.exp_max), product);
     Value* vanishes = b_.CreateFCmpOLT(product, F(format_.exp_min));
     clamped = Select(vanishes, F(0), clamped);
-    Value* shifted = nullptr;
-    Value* r = b_.CreateFAdd(ReduceByLn2(clamped, &shifted), product_rest);
-    Value* result = Select(vanishes, F(0), ScaleByShifted(ExpOfReduced(r), shifted));
+    Whole n;
+    Value* r = b_.CreateFAdd(ReduceByLn2(clamped, &n), product_rest);
+    Value* result = Select(vanishes, F(0), Scale(ExpOfReduced(r), n));
 
     Value* y_is_positive = b_.CreateFCmpOGT(y, F(0));
     Value* y_is_integer = b_.CreateFCmpOEQ(Trunc(y), y);
@@ -492,25 +499,20 @@ class VectorMath {
     return sum;
   }
 
-  // r = x - n ln2 with n = round(x / ln2), |x| small enough for the exponent range; shifted holds n in its low bits.
-  Value* ReduceByLn2(Value* x, Value** shifted) {
-    *shifted = Fma(x, F(kLog2OfE), F(format_.round_magic));
-    Value* minus_n = b_.CreateFSub(F(format_.round_magic), *shifted);
-    return Fma(minus_n, F(format_.ln2_rest), Fma(minus_n, F(format_.ln2), x));
+  // r = x - n ln2 with n = round(x / ln2), |x| small enough for the exponent range.
+  Value* ReduceByLn2(Value* x, Whole* n) {
+    *n = WholeOf(Fma(x, F(kLog2OfE), F(format_.round_magic)));
+    return Fma(n->number, F(-format_.ln2_rest), Fma(n->number, F(-format_.ln2), x));
   }
+  Whole WholeOf(Value* shifted) { return {b_.CreateFSub(shifted, F(format_.round_magic)), shifted}; }
 
   // Moves the low bits of shifted to the exponent; its other bits are shifted out.
   Value* ExponentOfShifted(Value* shifted) { return b_.CreateShl(Bits(shifted), format_.mantissa_bits); }
   Value* PowerOfShifted(Value* shifted) {  // n in the exponent range of normal numbers
     return FromBits(b_.CreateAdd(ExponentOfShifted(shifted), Int(int64_t{format_.bias} << format_.mantissa_bits)));
   }
-  // x 2^n in two halves.
-  Value* ScaleByShifted(Value* x, Value* shifted) {
-    Value* exponent = ExponentOfShifted(shifted);
-    Value* one = Int(int64_t{format_.bias} << format_.mantissa_bits);
-    Value* half = b_.CreateAnd(b_.CreateAShr(exponent, 1), Int(-(int64_t{1} << format_.mantissa_bits)));
-    Value* rest = b_.CreateSub(b_.CreateAdd(exponent, one), half);
-    return b_.CreateFMul(b_.CreateFMul(x, FromBits(b_.CreateAdd(half, one))), FromBits(rest));
+  Value* Scale(Value* x, const Whole& n) {
+    return b_.CreateCall(ScaleMarker(*b_.GetInsertBlock()->getModule(), type_), {x, n.number, n.shifted});
   }
 
   Value* ExpOfReduced(Value* r) { return Fma(Fma(Polynomial(format_.exp, r), r, F(1)), r, F(1)); }
@@ -529,10 +531,10 @@ class VectorMath {
   // Computes exp(a) / 2 and exp(a) - 1 for a >= 0; the second only for a below half of the argument that overflows.
   void HalfExpAndExpMinus1(Value* a, Value** half_exp, Value** expm1) {
     Value* clamped = Select(b_.CreateFCmpOGT(a, F(711)), F(711), a);
-    Value* shifted = nullptr;
-    Value* p = ExpMinus1OfReduced(ReduceByLn2(clamped, &shifted));
-    *half_exp = ScaleByShifted(b_.CreateFMul(b_.CreateFAdd(p, F(1)), F(0.5)), shifted);
-    Value* scale = PowerOfShifted(shifted);
+    Whole n;
+    Value* p = ExpMinus1OfReduced(ReduceByLn2(clamped, &n));
+    *half_exp = Scale(b_.CreateFMul(b_.CreateFAdd(p, F(1)), F(0.5)), n);
+    Value* scale = PowerOfShifted(n.shifted);
     *expm1 = Fma(scale, p, b_.CreateFSub(scale, F(1)));
   }
 
