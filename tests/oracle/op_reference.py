@@ -584,6 +584,8 @@ def reverse_sequence(c, x):
 
 def arange(c, x):
     start, end, step = c["args"]
+    if all(isinstance(value, int) for value in (start, end, step)):  # no double holds the greatest ones
+        return np.array(range(start, end, step), np.int64)
     return np.arange(start, end, step, dtype=np.float64)
 
 
