@@ -87,6 +87,13 @@ Result<ImportedBranch> AxesChoice::ImportWay(const OnnxOpRow& row, const NodeImp
   const ir::Type axes_type = axes.Type();
   ImportedValue constant{.expr = nullptr, .type = axes_type, .known = std::move(axes)};
   std::vector<ImportedValue*> values = inputs;
+  // The tensor of a value that is known by its elements is made in the branch that needs it, and is none of the others'.
+  std::vector<ImportedValue> own(inputs.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i] == nullptr || values[i]->expr != nullptr) continue;
+    own[i] = *values[i];
+    values[i] = &own[i];
+  }
   values[input] = &constant;
 
   BindingBuilder::Nested nested(builder_);

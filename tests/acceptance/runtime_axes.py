@@ -184,18 +184,24 @@ def check(tools, directory, draw, op):
 
 
 def from_shapes(tools):
-    """How many of the models differ from ONNX Runtime whose axes, steps or sizes are lengths of other inputs."""
+    """How many of the models differ from ONNX Runtime whose axes, steps, sizes or data are lengths of other inputs."""
     nodes = {"a size": [helper.make_node("Squeeze", ["shape"], ["k"]), helper.make_node("HannWindow", ["k"], ["y"])],
              "axes": [helper.make_node("ReduceSum", ["x", "shape"], ["y"], keepdims=0)],
-             "steps": [helper.make_node("Slice", ["x", "s", "e", "s", "shape"], ["y"])]}
+             "steps": [helper.make_node("Slice", ["x", "s", "e", "s", "shape"], ["y"])],
+             "data": [helper.make_node("Unsqueeze", ["shape", "a"], ["u"]),
+                      helper.make_node("Add", ["u", "shape"], ["v"]),
+                      helper.make_node("Cast", ["v"], ["y"], to=onnx.TensorProto.FLOAT)]}
     tensor = lambda name, dims, kind=onnx.TensorProto.FLOAT: helper.make_tensor_value_info(name, kind, dims)
     numbers = [helper.make_tensor(name, onnx.TensorProto.INT64, [1], [value]) for name, value in [("s", 0), ("e", 9)]]
     found = 0
     for name, own in nodes.items():
-        graph = helper.make_graph([helper.make_node("Shape", ["z"], ["shape"]), *own], "g",
-                                  [tensor("x", ["n", "m"]), tensor("z", ["k"])], [tensor("y", None)], numbers)
+        inputs = [tensor("x", ["n", "m"]), tensor("z", ["k"])]
+        inputs += [tensor("a", [1], onnx.TensorProto.INT64)] if name == "data" else []
+        graph = helper.make_graph([helper.make_node("Shape", ["z"], ["shape"]), *own], "g", inputs, [tensor("y", None)],
+                                  numbers)
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
         values = {"x": np.arange(15, dtype=np.float32).reshape(5, 3), "z": np.zeros(1 if name == "axes" else 2, np.float32)}
+        values |= {"a": np.array([-1], I64)} if name == "data" else {}
         wanted = onnxruntime.InferenceSession(model.SerializeToString()).run(None, values)[0]
         with tempfile.TemporaryDirectory() as directory:
             model_file, file, inputs, out = (pathlib.Path(directory, n) for n in ("m.onnx", "m.ingot", "i.npz", "o.npz"))
