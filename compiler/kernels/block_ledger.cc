@@ -15,6 +15,7 @@ namespace {
 
 constexpr const char* kNewName = ".blocks.tmp";
 constexpr int64_t kMostBytesAtOnce = 1 << 16;
+constexpr int kMostAppends = 4;  // of the same blocks, each to a ledger that replaced the one before
 
 int64_t LengthOf(int file) {
   struct stat info {};
@@ -59,18 +60,21 @@ Status BlockLedger::Append(int file, int64_t blocks) {
 }
 
 Result<std::optional<int64_t>> BlockLedger::Add(int64_t blocks) {
-  for (;;) {
+  for (int attempt = 1;; ++attempt) {
     const int file = OpenUsable();
     if (file < 0) return std::optional<int64_t>();
     const Status status = Append(file, blocks);
-    const int64_t length = LengthOf(file);
-    struct stat written {}, current {};
-    const bool is_current = fstat(file, &written) == 0 &&
-                            fstatat(folder_, kName, &current, AT_SYMLINK_NOFOLLOW) == 0 &&
+    struct stat written {};
+    struct stat current {};
+    const bool is_known = fstat(file, &written) == 0;
+    const bool is_current = fstatat(folder_, kName, &current, AT_SYMLINK_NOFOLLOW) == 0 &&
                             written.st_ino == current.st_ino && written.st_dev == current.st_dev;
     calls_.Close(file);  // (as long as it is open, no other file has its inode number)
     INGOT_RETURN_IF_ERROR(status);
-    if (is_current) return std::optional<int64_t>(length + BlocksOf(length));
+    if (!is_known) return Error("read");
+    // File systems may number a file anew each time: then what it says is too much, until it is counted.
+    if (!is_current && attempt < kMostAppends) continue;
+    return std::optional<int64_t>(written.st_size + BlocksOf(written.st_size));
   }
 }
 
