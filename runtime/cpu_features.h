@@ -22,6 +22,9 @@ struct CpuFeatures {
 
   constexpr bool Has(CpuFeature feature) const { return (bits >> static_cast<int>(feature) & 1) != 0; }
   constexpr CpuFeatures With(CpuFeature feature) const { return {bits | uint64_t{1} << static_cast<int>(feature)}; }
+  constexpr CpuFeatures Without(CpuFeature feature) const {
+    return {bits & ~(uint64_t{1} << static_cast<int>(feature))};
+  }
   // True when a machine with these features runs code that needs `required`. Unknown bits are never covered by
   // detection, so code from a newer compiler is refused rather than tried.
   constexpr bool Covers(CpuFeatures required) const { return (required.bits & ~bits) == 0; }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "compiler/codegen/bind_buffers.h"
+#include "compiler/schedule/device_loops.h"
 #include "runtime/kernel_abi.h"
 
 namespace ingot::codegen {
@@ -20,7 +21,8 @@ CpuKernelEmitter::CpuKernelEmitter(llvm::Module& module, const KernelSource& sou
       exprs_(function_, status_, memory_, context_, source.description),
       stmts_(function_, status_, memory_, exprs_, context_, *this, source.description),
       allocations_(function_, status_, memory_, exprs_, context_, target),
-      loops_(function_, status_, memory_, exprs_, stmts_, context_, symbol) {}
+      loops_(function_, status_, memory_, exprs_, stmts_, context_, symbol),
+      amx_products_(function_, status_, memory_, exprs_) {}
 
 Result<DimCode> CpuKernelEmitter::Emit() {
   llvm::Function* kernel = AddKernel();
@@ -29,6 +31,7 @@ Result<DimCode> CpuKernelEmitter::Emit() {
   stmts_.Emit(source_.lowered->body);
   llvm::IRBuilderBase& b = function_.instructions();
   b.CreateRet(b.getInt32(INGOT_KERNEL_OK));
+  amx_products_.Finish();
   INGOT_RETURN_IF_ERROR(status_.get());
   return allocations_.WorkspaceSize(ints_);
 }
@@ -67,10 +70,12 @@ void CpuKernelEmitter::EmitIndependentLoop(const ir::ForNode& loop) {
   if (loop.for_kind != ir::ForKind::kParallel) {
     return status_.Unsupported("loop \"" + loop.var->name + "\" was not lowered");
   }
+  amx_products_.Forget();
   loops_.Emit(loop);
 }
 
 void CpuKernelEmitter::EmitDeviceLoop(const ir::ForNode& loop) {
+  if (schedule::IsAmxProduct(loop)) return amx_products_.Emit(loop);
   status_.Unsupported("loop \"" + loop.var->name + "\" is annotated for another device");
 }
 

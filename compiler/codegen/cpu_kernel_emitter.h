@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "compiler/codegen/allocations.h"
+#include "compiler/codegen/amx_products.h"
 #include "compiler/codegen/codegen.h"
 #include "compiler/codegen/cpu_kernel_context.h"
 #include "compiler/codegen/cpu_parallel_loops.h"
@@ -51,6 +52,7 @@ class CpuKernelEmitter final : private TargetStatements {
   StmtEmitter stmts_;
   Allocations allocations_;
   CpuParallelLoops loops_;
+  AmxProducts amx_products_;
 };
 
 }  // namespace ingot::codegen

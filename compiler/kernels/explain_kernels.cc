@@ -11,6 +11,7 @@
 #include "compiler/ir/visitor.h"
 #include "compiler/kernels/kernel_sources.h"
 #include "compiler/schedule/default_schedule.h"
+#include "compiler/schedule/device_loops.h"
 #include "compiler/transform/tensor/lowered.h"
 
 namespace ingot::kernels {
@@ -38,6 +39,7 @@ class LoopSurvey : public ir::StmtVisitor {
     const bool in_threads = loop.for_kind == ir::ForKind::kThreadBinding;
     state_.is_parallel |= in_threads || loop.for_kind == ir::ForKind::kParallel;
     if (loop.for_kind == ir::ForKind::kVectorized) state_.lanes *= extent;
+    if (schedule::IsAmxProduct(loop)) state_.lanes *= schedule::kAmxColumns;
     VisitStmt(loop.body);
     state_ = outer;
   }

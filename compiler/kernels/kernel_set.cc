@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <iterator>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -21,13 +20,19 @@
 namespace ingot::kernels {
 namespace {
 
-// Whether the function multiplies bytes, or pairs of 16 bits, for which CPUs have instructions of their own.
-bool HasByteProduct(const NamedPrimFunc& function) {
+// What a function multiplies for which CPUs have instructions of their own: bytes, or pairs of 16 bits; bytes by a weight
+// in panels, which tiles take.
+struct ByteProducts {
+  bool any = false, of_panels = false;
+};
+ByteProducts ByteProductsOf(const NamedPrimFunc& function) {
   struct Finder : ir::StmtVisitor {
-    bool found = false;
+    ByteProducts found;
     void VisitPrim(const ir::PrimExpr& expr) override {
       const auto* call = ir::As<ir::PrimCallNode>(expr);
-      found |= (call != nullptr && call->op == ir::Intrinsic::kDotBytes) || op::topi::IsPairProduct(expr);
+      const bool is_dot = call != nullptr && call->op == ir::Intrinsic::kDotBytes;
+      found.any |= is_dot || op::topi::IsPairProduct(expr);
+      found.of_panels |= is_dot && op::topi::IsPanelProduct(*call);
       ir::StmtVisitor::VisitPrim(expr);
     }
   } finder;
@@ -155,17 +160,22 @@ Result<KernelSet> CompileKernelSet(const ir::IRModule& module, const TargetFamil
   std::vector<std::string> all_names;
   for (const NamedPrimFunc& function : functions) all_names.push_back(function.name);
   INGOT_RETURN_IF_ERROR(codegen::CheckKernelNames(all_names));
-  std::vector<size_t> all(functions.size()), of_bytes;
+  std::vector<size_t> all(functions.size()), of_bytes, of_panels;
   std::iota(all.begin(), all.end(), size_t{0});
-  std::ranges::copy_if(all, std::back_inserter(of_bytes), [&](size_t i) { return HasByteProduct(functions[i]); });
+  for (const size_t i : all) {
+    const ByteProducts products = ByteProductsOf(functions[i]);
+    if (products.any) of_bytes.push_back(i);
+    if (products.of_panels) of_panels.push_back(i);
+  }
   struct Image {
     const Target& target;
     const std::vector<size_t>& kernels;  // by their places among the functions
   };
   std::vector<Image> images;
   for (const Target& target : family.variants) images.push_back({target, all});
-  if (!of_bytes.empty()) {
-    for (const Target& target : family.byte_product_variants) images.push_back({target, of_bytes});
+  for (const Target& target : family.byte_product_variants) {
+    const std::vector<size_t>& kernels = target.has_amx() ? of_panels : of_bytes;
+    if (!kernels.empty()) images.push_back({target, kernels});
   }
   // All objects of all images at once: a model of few kernels, too, keeps the threads busy.
   struct Job {

@@ -12,6 +12,7 @@
 #include "compiler/ir/int_math.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visitor.h"
+#include "compiler/schedule/device_loops.h"
 
 namespace ingot::kernels {
 
@@ -89,6 +90,7 @@ class CostWalk : public StmtVisitor {
     constexpr double kOverhead = 1;
     const int64_t min = LikelyValue(loop.min, values_), extent = LikelyValue(loop.extent, values_);
     if (extent <= 0) return;
+    if (schedule::IsAmxProduct(loop)) return CountTiles(loop);
     Region outer = std::exchange(region_, Region());
     const double outer_times = std::exchange(times_, times_ * static_cast<double>(extent));
     const bool outer_parallel = std::exchange(is_parallel_, is_parallel_ || loop.for_kind == ForKind::kParallel);
@@ -263,6 +265,22 @@ class CostWalk : public StmtVisitor {
     } finder;
     for (const PrimExpr& index : indices) finder.VisitPrim(index);
     for (const PrimExpr& expr : finder.found) VisitPrim(expr);
+  }
+  // A tile instruction adds 16 x 16 x 16 products of words in as many cycles; a nest stores its sums.
+  void CountTiles(const ForNode& nest) {
+    constexpr double kWordsOfCycle = 256, kOverhead = 300;
+    double sums = 1, words_of_sum = 1;  // the innermost loop is over words
+    for (const ForNode* loop = &nest; loop != nullptr;) {
+      sums *= words_of_sum;
+      words_of_sum = static_cast<double>(std::max<int64_t>(LikelyValue(loop->extent, values_), 0));
+      const auto* seq = As<SeqNode>(loop->body);
+      loop = As<ForNode>(seq != nullptr ? seq->stmts.back() : loop->body);
+    }
+    const double words = sums * words_of_sum;
+    Spend(words / kWordsOfCycle + kOverhead);
+    stores += times_ * sums;
+    vector_stores += times_ * sums;
+    lanes[static_cast<int>(schedule::kAmxColumns)] += times_ * words;
   }
   // Counts the chain of updates of one accumulator: the store's value reads what it stores, at the place where the
   // loop's next iteration does so again.

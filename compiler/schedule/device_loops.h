@@ -1,4 +1,4 @@
-// Annotations of loops that become instructions of their own on CUDA. A rule writes them, lowering keeps them and leaves
+// Annotations of loops that become instructions of their own on CUDA, or on CPUs. A rule writes them, lowering keeps them and leaves
 // the loops as they are, code generation (codegen/cuda_tiles.h) makes what they ask for or says why it cannot. The loops
 // mean what they say without them, which is how the interpreter runs them.
 #pragma once
@@ -28,6 +28,15 @@ inline constexpr const char* kPipelineStages = "cuda_pipeline_stages";
 // The loop over threads ends when the copies that are on their way have arrived (kCudaIsAwaited).
 inline constexpr const char* kAwaitCopies = kCudaAwaitCopies;
 
+// On a CPU with AMX: the nest, of loops over rows, columns and summands, adds products of words of bytes to sums. The
+// forms that become tile instructions are those of codegen/amx_products.h.
+inline constexpr const char* kAmxProduct = "amx_product";
+// What a tile has at most; sums are in four of them.
+inline constexpr int64_t kAmxRows = 16, kAmxColumns = 16, kAmxWords = 16, kAmxSums = 4;
+
+inline bool IsAmxProduct(const ir::ForNode& loop) { return loop.annotations.Find(kAmxProduct) != nullptr; }
+
+// Of a GPU.
 inline bool IsDeviceLoop(const ir::ForNode& loop) {
   return loop.annotations.Find(kWarpProduct) != nullptr || loop.annotations.Find(kGroupProduct) != nullptr ||
          loop.annotations.Find(kChunkCopy) != nullptr || loop.annotations.Find(kPipelineStages) != nullptr ||

@@ -55,7 +55,7 @@ constexpr CpuModel kModels[] = {
 constexpr std::string_view kNative = "native";
 constexpr std::string_view kDefaultVariants = kHost == kX86 ? "x86-64-v3,x86-64-v4" : "aarch64";
 constexpr std::string_view kDefaultByteProductVariants =
-    kHost == kX86 ? "x86-64-v3,+avxvnni,x86-64-v4,+avx512vnni" : "";
+    kHost == kX86 ? "x86-64-v3,+avxvnni,x86-64-v4,+avx512vnni,x86-64-v4,+avx512vnni,+amx-tile,+amx-int8" : "";
 
 std::vector<std::string_view> Split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
@@ -152,6 +152,11 @@ Result<TargetFamily> ParseCpu(std::string_view text) {
 }
 
 }  // namespace
+
+bool Target::has_amx() const {
+  const CpuFeatures features{required_features};
+  return kind == Kind::kCpu && features.Has(CpuFeature::kAmxTile) && features.Has(CpuFeature::kAmxInt8);
+}
 
 Result<TargetFamily> ParseTarget(std::string_view text) {
   const auto error = [&](const Status& status) {

@@ -27,6 +27,7 @@ struct Target {
   int64_t max_stack_bytes = 48 << 10;  // of a kernel's local buffers; the ABI's limit is 64 KiB for everything
 
   int vector_lanes(int bits) const { return vector_bits / bits; }
+  bool has_amx() const;  // tile instructions for products of bytes
 };
 
 // One program of the file: a device family and the CPU feature sets (or CUDA architectures) that its kernels are made
@@ -34,7 +35,8 @@ struct Target {
 struct TargetFamily {
   Target::Kind kind = Target::Kind::kCpu;
   std::vector<Target> variants;  // from the least to the most demanding
-  // The same for kernels that multiply bytes (T.dot_bytes) alone, for which CPUs have instructions of their own.
+  // The same for kernels that multiply bytes (T.dot_bytes) alone, for which CPUs have instructions of their own; one with
+  // AMX is for those alone that multiply by a weight in panels.
   std::vector<Target> byte_product_variants;
 };
 // The grammar of --target: "cpu" alone (the default variants, byte_product_variants among them), or "cpu:" and a

@@ -442,13 +442,16 @@ class ProgramLinker {
     const KernelVariant* best = nullptr;
     for (const KernelVariant& variant : kernel.variants) {
       if (program_.images[variant.image].arch != HostArchitecture()) continue;
-      if (features_.Covers(CpuFeatures{variant.required_features})) {
+      const CpuFeatures required{variant.required_features};
+      if (required.Has(CpuFeature::kAmxTile) && features_.Has(CpuFeature::kAmxTile) && !RequestAmxPermission().ok()) {
+        features_ = features_.Without(CpuFeature::kAmxTile);
+      }
+      if (features_.Covers(required)) {
         best = &variant;
         break;
       }
     }
     if (best == nullptr) return NoVariant(kernel);
-    if (CpuFeatures{best->required_features}.Has(CpuFeature::kAmxTile)) INGOT_RETURN_IF_ERROR(RequestAmxPermission());
     INGOT_ASSIGN_OR_RETURN(const LoadedImage* image, LoadImage(best->image));
     return reinterpret_cast<IngotKernelFn>(image->Address(best->offset));
   }
@@ -477,7 +480,7 @@ class ProgramLinker {
 
   const Program& program_;
   const LinkOptions& options_;
-  const CpuFeatures features_ = CpuFeatures::Detect();
+  CpuFeatures features_ = CpuFeatures::Detect();  // without AMX where the kernel does not permit it
   LinkedProgram linked_;
 };
 

@@ -72,6 +72,16 @@ te::Tensor MatmulBytes(const te::Tensor& x, const te::Tensor& panels, int64_t un
       "matmul");
 }
 
+bool IsPanelProduct(const ir::PrimCallNode& dot) {
+  const auto* panels = ir::As<ir::BufferLoadNode>(dot.args[1]);
+  if (panels == nullptr || panels->indices.size() != 3) return false;
+  const auto is = [](const PrimExpr& index, ir::BinaryOp op) {
+    const auto* binary = ir::As<ir::BinaryNode>(index);
+    return binary != nullptr && binary->op == op;
+  };
+  return is(panels->indices[0], ir::BinaryOp::kFloorDiv) && is(panels->indices[2], ir::BinaryOp::kFloorMod);
+}
+
 PrimExpr PairProduct(const PrimExpr& low, const PrimExpr& high, const PrimExpr& word) {
   const PrimExpr half = ir::MakeConst(word->dtype, 16);
   const PrimExpr upper = ir::CallIntrinsic(ir::Intrinsic::kShiftRight, {word, half});

@@ -16,6 +16,8 @@ inline int64_t ElementsPerWord(DataType dtype) { return kBytesPerWord * 8 / dtyp
 te::Tensor PackBytes(const te::Tensor& x, bool flip);
 // x[.., k] and panels[n / c, k, n % c], both of words, -> int32 [.., units].
 te::Tensor MatmulBytes(const te::Tensor& x, const te::Tensor& panels, int64_t units);
+// Whether the call of T.dot_bytes multiplies by an element of panels, as MatmulBytes does.
+bool IsPanelProduct(const ir::PrimCallNode& dot);
 // low * word's low half + high * word's high half, all in int32: low and high are int16, the word holds two of them.
 // Code generation knows the form as one instruction (codegen/integer_products).
 PrimExpr PairProduct(const PrimExpr& low, const PrimExpr& high, const PrimExpr& word);

@@ -19,6 +19,7 @@
 #include <algorithm>
 
 #include "compiler/op/packing.h"
+#include "compiler/schedule/device_loops.h"
 #include "compiler/schedule/rules/analysis.h"
 #include "compiler/schedule/rules/epilogue.h"
 #include "compiler/schedule/rules/rules.h"
@@ -41,6 +42,7 @@ struct Product {
   Right right;
   Buffer a, b;
   int k_dimension, n_dimension;  // of b, unless in panels
+  bool is_of_bytes = false;      // its terms are dot products of bytes
 };
 
 bool IsVar(const PrimExpr& expr, const PrimVar& var) { return expr.get() == var.get(); }
@@ -52,7 +54,11 @@ bool IsPanelIndex(const PrimExpr& expr, BinaryOp op, const PrimVar& var) {
 }
 
 // The two factors of a sum of products, casts aside, or of dot products of bytes.
-std::optional<std::pair<const BufferLoadNode*, const BufferLoadNode*>> Factors(const BufferStoreNode& store) {
+struct TwoFactors {
+  const BufferLoadNode *a, *b;
+  bool are_bytes;
+};
+std::optional<TwoFactors> Factors(const BufferStoreNode& store) {
   const auto* sum = As<BinaryNode>(store.value);
   if (sum == nullptr || sum->op != BinaryOp::kAdd) return std::nullopt;
   const auto is_result = [&](const PrimExpr& expr) {
@@ -75,7 +81,7 @@ std::optional<std::pair<const BufferLoadNode*, const BufferLoadNode*>> Factors(c
   if (a == nullptr || b == nullptr || a->buffer.same_as(store.buffer) || b->buffer.same_as(store.buffer)) {
     return std::nullopt;
   }
-  return std::pair{a, b};
+  return TwoFactors{a, b, is_dot};
 }
 
 // The dimension of the load whose index is the variable; -1: it is in no index, -2: it is inside of an expression, or
@@ -104,9 +110,9 @@ Match<Product> FindProduct(const BlockSite& site) {
   if (p.n < 0 || ConstantExtent(*iters[p.n]) == 1) return Declined{"its result has one column"};
   const PrimVar n = iters[p.n]->var, k = iters[p.k]->var;
   const auto uses = [](const BufferLoadNode& load, const PrimVar& var) { return DimensionOf(load, var) != -1; };
-  const BufferLoadNode* a = factors->first;
-  const BufferLoadNode* b = factors->second;
+  const BufferLoadNode *a = factors->a, *b = factors->b;
   if (uses(*a, n)) std::swap(a, b);
+  p.is_of_bytes = factors->are_bytes && a == factors->a;
   if (uses(*a, n) || !uses(*b, n)) return Declined{"not one of its factors follows the last axis of the result"};
   if (DimensionOf(*a, k) < 0) return Declined{"its first factor is read at computed places along the sum"};
   p.a = a->buffer;
@@ -175,6 +181,7 @@ class GemmBuilder {
     depth_ = constant_depth_.value_or(kLikelyRows);
     lanes_ = target_.vector_lanes(StoreOf(site).buffer->dtype.bits);
     element_bytes_ = (product_.a->dtype.bits + 7) / 8;
+    is_amx_ = CanUseAmx();
     ChooseTile();
     CutDepth();
     const BlockRV out = WriteBack(s_, reduction_, handled_);
@@ -204,10 +211,31 @@ class GemmBuilder {
     return std::clamp<int64_t>((target_.num_vector_registers - vectors - 1) / vectors, 1, kMostRows);
   }
 
+  // Whether tile instructions multiply most rows: bytes of a weight in panels, which are the second tile as they lie.
+  // Below some rows, the sums wait for each other, and vectors are quicker.
+  bool CanUseAmx() {
+    constexpr int64_t kLeastRows = 8;
+    const bool fits = target_.has_amx() && product_.is_of_bytes && product_.right == Right::kPanels &&
+                      product_.m >= 0 && rows_.value_or(kLeastRows) >= kLeastRows && columns_ &&
+                      constant_depth_.value_or(0) >= kAmxWords &&
+                      2 * *constant_depth_ * kPanel * element_bytes_ <= target_.l2_bytes / 2;
+    return fits && s_.Choose("gemm.amx", 1, {0, 1}) != 0;
+  }
+
+  // As many sums as there are tiles for: of 32 rows and two panels, or of up to 16 rows and four.
+  void ChooseAmxTile() {
+    const bool are_few = rows_ && *rows_ <= kAmxRows;
+    tile_rows_ = are_few ? *rows_ : 2 * kAmxRows;
+    panels_ = are_few ? kAmxSums : kAmxSums / 2;
+    while (panels_ > 1 && !FitsColumns(panels_)) panels_ /= 2;
+    unrolled_steps_ = 1;
+  }
+
   // Rows that fit one tile are one, as wide as it takes to have enough multiply-adds in flight. Of more rows, a tile has
   // the panels with which it loads least for each multiply-add, and the rows that the registers allow, made even over
   // all tiles.
   void ChooseTile() {
+    if (is_amx_) return ChooseAmxTile();
     constexpr int64_t kLeastVectors = 2, kInFlight = 10, kMostPanels = 8;
     panels_ = 1;
     const int64_t most = MostRows(std::max(kLeastVectors, VectorsOf(1)));
@@ -317,7 +345,7 @@ class GemmBuilder {
 
   // Cuts k into blocks, with the sums of each block as an intermediate.
   void CutDepth() {
-    if (product_.right != Right::kPanels || product_.m < 0 || !constant_depth_) return;
+    if (product_.right != Right::kPanels || product_.m < 0 || !constant_depth_ || is_amx_) return;
     constexpr int64_t kLeastDepth = 64, kMostBlocks = 16;
     const int64_t depth = *constant_depth_;
     std::vector<int64_t> counts{1};
@@ -470,6 +498,11 @@ class GemmBuilder {
         if (s_.IsVoid(halves.tail)) return;
         return AddTile(rest, halves.tail, left - height, InnerLoops(s_, rest, halves.tail)[0].loop, group);
       }
+      if (is_amx_ && rows < kAmxRows) {
+        const LoopRVs split = s_.Split(tail, {1, kRest});
+        tiles_.push_back({tail_block, split[0], split[1], tail_x, group});
+        return;
+      }
       const Schedule::Parts halves = s_.LoopPartition(tail, rows);
       const BlockRV rest = s_.IsVoid(halves.tail) ? BlockRV{} : s_.GetChildBlocks(halves.tail)[0];
       if (!s_.IsVoid(halves.main)) AddTile(tail_block, halves.main, rows, tail_x, group);
@@ -492,7 +525,8 @@ class GemmBuilder {
 
   // The height of the next smaller tile for the rest of a symbolic number of rows. Low tiles shrink by one row, so that
   // every rest is a single tile; high tiles shrink faster, and a rest takes two or three of them.
-  static int64_t NextFewer(int64_t rows) {
+  int64_t NextFewer(int64_t rows) const {
+    if (is_amx_) return rows > kAmxRows ? kAmxRows : 1;  // then all that are left
     constexpr int64_t kLow = 6;
     return std::max<int64_t>(rows <= kLow ? rows - 1 : rows * 5 / 7, 1);
   }
@@ -595,6 +629,12 @@ class GemmBuilder {
         batch.push_back(entry.loop);
       }
     }
+    constexpr int64_t kLeastAmxRows = 4;
+    const auto height = y.id >= 0 ? AsConstInt(s_.Loop(y).loop->extent) : std::optional<int64_t>(1);
+    if (is_amx_ && height.value_or(kLeastAmxRows) >= kLeastAmxRows) {
+      PlaceAmxTile(batch, y, x, k);
+      return Vectors(tile.x);
+    }
     LoopRVs steps{k};
     if (constant_depth_ && unrolled_steps_ > 1 && *constant_depth_ % unrolled_steps_ == 0 &&
         *constant_depth_ > unrolled_steps_) {
@@ -609,6 +649,18 @@ class GemmBuilder {
     s_.DecomposeReduction(partial, k);
     if (tile.y.id >= 0) s_.Unroll(tile.y);
     Vectors(tile.x);
+  }
+
+  // Each sum begins inside of the nest, as a tile of zeros.
+  void PlaceAmxTile(std::vector<LoopRV> around, LoopRV y, LoopRV x, LoopRV k) {
+    around.push_back(y);
+    if (AsConstInt(s_.Loop(x).loop->extent).value_or(0) > kPanel) {
+      const LoopRVs columns = s_.Split(x, {kRest, kPanel});
+      Order(around, {columns[0], columns[1], k});
+    } else {
+      Order(around, {x, k});
+    }
+    s_.Annotate(y, kAmxProduct, int64_t{1});
   }
 
   // Vectorizes x: whole panels by panel and vector, anything narrower as VectorizeTile does.
@@ -674,6 +726,7 @@ class GemmBuilder {
   int64_t tile_rows_ = 1, panels_ = 1, unrolled_steps_ = 1;
   std::optional<int64_t> block_rows_;
   bool packs_ = false;
+  bool is_amx_ = false;
   bool batch_inside_ = false;  // the loops over batches are inside of a task
   std::vector<GemmTile> tiles_;
   std::vector<Group> groups_;

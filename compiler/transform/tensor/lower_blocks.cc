@@ -49,7 +49,8 @@ class ViewReplacer : public StmtMutator {
 class BlockLowerer : public StmtMutator {
  public:
   Status status;
-  explicit BlockLowerer(const Target& target) : has_threads_(target.kind == Target::Kind::kCuda) {}
+  explicit BlockLowerer(const Target& target)
+      : has_threads_(target.kind == Target::Kind::kCuda), has_amx_(target.has_amx()) {}
 
  protected:
   using StmtMutator::Mutate;
@@ -94,7 +95,10 @@ class BlockLowerer : public StmtMutator {
     const AttrValue* across = loop->annotations.Find(kCudaCrossThreads);
     if (!has_threads_) {
       const AttrValue* jam = loop->annotations.Find(kJamRegisterBits);
-      copy.annotations = jam != nullptr ? Attrs{{kJamRegisterBits, *jam}} : Attrs{};
+      const AttrValue* product = has_amx_ ? loop->annotations.Find(schedule::kAmxProduct) : nullptr;
+      copy.annotations = jam != nullptr       ? Attrs{{kJamRegisterBits, *jam}}
+                         : product != nullptr ? Attrs{{schedule::kAmxProduct, *product}}
+                                              : Attrs{};
     } else if (!schedule::IsDeviceLoop(*loop)) {
       copy.annotations = across != nullptr ? Attrs{{kCudaCrossThreads, *across}} : Attrs{};
     }
@@ -159,7 +163,7 @@ class BlockLowerer : public StmtMutator {
     }
   }
 
-  const bool has_threads_;
+  const bool has_threads_, has_amx_;
   std::unordered_map<Buffer, AttrList, RefHash, RefSame> row_align_;
 
   Stmt ReplaceView(const MatchBufferRegion& view, const Stmt& body) {

@@ -197,7 +197,9 @@ class LoopPartitioner : public RangeMutator {
     const Stmt mutated = StmtMutator::Mutate(loop);
     is_in_threads_ = was_in_threads;
     const auto* node = As<ForNode>(mutated);
-    if (node->for_kind != ForKind::kSerial || schedule::IsDeviceLoop(*node)) return mutated;
+    if (node->for_kind != ForKind::kSerial || schedule::IsDeviceLoop(*node) || schedule::IsAmxProduct(*node)) {
+      return mutated;
+    }
     GuardCollector collector;
     collector.Collect(node->body);
     if (!is_in_threads_ && HasThreads(node->body)) {

@@ -51,10 +51,11 @@ class LoweredVerifier : public StmtVisitor {
       Fail(name + " has a kind left");
     }
     const bool awaits = loop.annotations.Find(schedule::kAwaitCopies) != nullptr;
-    const bool is_device_loop = target_.kind == Target::Kind::kCuda &&
-                                (awaits ? is_thread : loop.for_kind == ForKind::kSerial) &&
-                                loop.annotations.items().size() == 1 && schedule::IsDeviceLoop(loop);
-    if (!loop.annotations.empty() && !is_device_loop) Fail(name + " has annotations");
+    const bool is_device_loop = target_.kind == Target::Kind::kCuda ? schedule::IsDeviceLoop(loop)
+                                                                    : target_.has_amx() && schedule::IsAmxProduct(loop);
+    const bool has_kind = awaits ? is_thread : loop.for_kind == ForKind::kSerial;
+    const bool is_known = is_device_loop && has_kind && loop.annotations.items().size() == 1;
+    if (!loop.annotations.empty() && !is_known) Fail(name + " has annotations");
     const bool outer = inside_parallel_;
     if (loop.for_kind == ForKind::kParallel && outer) Fail(name + " is parallel inside of a parallel loop");
     inside_parallel_ = outer || loop.for_kind == ForKind::kParallel;

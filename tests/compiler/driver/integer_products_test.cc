@@ -1,4 +1,4 @@
-// Convolutions of bytes and of pairs of 16 bits take the instructions that CPUs have for them: the loops of their kernels
+// Products of bytes and of pairs of 16 bits take the instructions that CPUs have for them: the loops of their kernels
 // hold nothing else that multiplies, their elements are not put together one by one, and the default target has variants
 // for the CPUs with such instructions.
 #include <doctest/doctest.h>
@@ -31,6 +31,14 @@ std::string ConvolutionOf(const std::string& op, const std::string& data, const 
 std::string Bytes() { return ConvolutionOf("bytes", "uint8", "4", ", R.const(7, \"uint8\")"); }
 std::string Pairs() { return ConvolutionOf("pairs", "int16", "8", ""); }
 
+// A product of 33 rows, of 80 words each, by a weight of 40 columns in panels.
+std::string Panels() {
+  return "from tvm.script import ir as I\nfrom tvm.script import relax as R\n\n@I.ir_module\nclass Module:\n"
+         "    @R.function\n    def main(x: R.Tensor((33, 80), dtype=\"int32\"), w: R.Tensor((3, 80, 16), "
+         "dtype=\"int32\")) -> R.Tensor((33, 40), dtype=\"int32\"):\n        with R.dataflow():\n"
+         "            gv = R.matmul_bytes(x, w, units=40)\n            R.output(gv)\n        return gv\n";
+}
+
 ir::IRModule ModuleOf(const std::string& text) {
   Result<ir::IRModule> module = script::ParseModule(text, "convolution.py");
   REQUIRE_MESSAGE(module.ok(), module.status().message());
@@ -60,7 +68,7 @@ std::vector<std::string> LoopsOf(const std::string& assembly, const std::string&
   return loops;
 }
 
-TEST_CASE("convolutions of integers are loops of the instructions that multiply several at once") {
+TEST_CASE("products of integers are loops of the instructions that multiply several at once") {
   struct Form {
     const char* target;
     std::string text;
@@ -69,7 +77,7 @@ TEST_CASE("convolutions of integers are loops of the instructions that multiply 
   for (const auto& [target, text, instruction] :
        {Form{"cpu:x86-64-v4,+avx512vnni", Bytes(), "vpdpbusd"}, Form{"cpu:x86-64-v3,+avxvnni", Bytes(), "vpdpbusd"},
         Form{"cpu:x86-64-v4,+avx512vnni", Pairs(), "vpdpwssd"}, Form{"cpu:x86-64-v3", Bytes(), "vpmaddwd"},
-        Form{"cpu:x86-64-v3", Pairs(), "vpmaddwd"}}) {
+        Form{"cpu:x86-64-v3", Pairs(), "vpmaddwd"}, Form{"cpu:sapphirerapids", Panels(), "tdpbusd"}}) {
     CAPTURE(target);
     CAPTURE(instruction);
     CompileOptions options;
@@ -90,7 +98,7 @@ TEST_CASE("convolutions of integers are loops of the instructions that multiply 
 }
 
 TEST_CASE("kernels that multiply bytes or pairs have variants for the CPUs with instructions for them") {
-  for (const std::string& text : {Bytes(), Pairs()}) {
+  for (const std::string& text : {Bytes(), Pairs(), Panels()}) {
     CompileOptions options;
     options.target = ParseTarget("cpu").value();
     const Result<vm::Program> program = CompileModule(ModuleOf(text), options, {});
@@ -99,8 +107,10 @@ TEST_CASE("kernels that multiply bytes or pairs have variants for the CPUs with 
       return std::ranges::count_if(
           program->images, [&](const vm::KernelImage& image) { return CpuFeatures{image.features}.Has(feature); });
     };
-    CHECK(program->images.size() == 4);
-    CHECK(count(CpuFeature::kAvx512vnni) == 1);
+    const int64_t with_tiles = text == Panels() ? 1 : 0;
+    CHECK(program->images.size() == 4 + static_cast<size_t>(with_tiles));
+    CHECK(count(CpuFeature::kAvx512vnni) == 1 + with_tiles);
+    CHECK(count(CpuFeature::kAmxInt8) == with_tiles);
     CHECK(count(CpuFeature::kAvxVnni) == 1);
   }
 }

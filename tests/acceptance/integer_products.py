@@ -1,14 +1,19 @@
-"""Convolutions of bytes are exact: ConvInteger over rows, images and volumes beside arithmetic in int64, at the ends of
-the ranges of bytes and between them, with zero points that are numbers or inputs, for CPUs with instructions for bytes
-and without.
+"""Convolutions and matrix products of bytes are exact: ConvInteger over rows, images and volumes, and MatMulInteger of any
+number of rows, columns and summands, beside arithmetic in int64, at the ends of the ranges of bytes and between them,
+with zero points that are numbers or inputs, for CPUs with instructions for bytes and without.
 
-usage: integer_convolutions.py BIN_DIR [--seed N] [--count N] [--targets cpu,...]    exits 77 without numpy and onnx
+Where the kernel does not permit AMX, kernels without it run: the default target's results are checked so, too.
+
+usage: integer_products.py BIN_DIR [--seed N] [--count N] [--targets cpu,...]    exits 77 without numpy and onnx
 
 All draws of a seed are nodes of one model. ONNX Runtime is no judge: on CPUs without such instructions its sums
 saturate."""
 import argparse
+import ctypes
 import os
 import pathlib
+import platform
+import struct
 import subprocess
 import sys
 import tempfile
@@ -46,11 +51,27 @@ def numbers(rng, dtype, dims):
     return (rng.choice([low, high, 0], dims) if kind == 2 else rng.integers(low, high + 1, dims)).astype(dtype)
 
 
+def without_tiles():
+    """In a process about to start: the system call that asks for AMX fails from now on (seccomp: of arch_prctl with
+    ARCH_REQ_XCOMP_PERM)."""
+    ARCH_PRCTL, ARCH_REQ_XCOMP_PERM, EPERM = 158, 0x1023, 1
+    LOAD, EQUAL, RETURN, ALLOW, FAIL = 0x20, 0x15, 0x06, 0x7FFF0000, 0x00050000
+    NUMBER_AT, FIRST_ARGUMENT_AT = 0, 16
+    steps = [(LOAD, 0, 0, NUMBER_AT), (EQUAL, 0, 3, ARCH_PRCTL), (LOAD, 0, 0, FIRST_ARGUMENT_AT),
+             (EQUAL, 0, 1, ARCH_REQ_XCOMP_PERM), (RETURN, 0, 0, FAIL | EPERM), (RETURN, 0, 0, ALLOW)]
+    code = b"".join(struct.pack("HBBI", *step) for step in steps)
+    buffer = ctypes.create_string_buffer(code, len(code))
+    program = struct.pack("HxxxxxxP", len(steps), ctypes.addressof(buffer))
+    prctl, PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, FILTER = ctypes.CDLL(None).prctl, 38, 22, 2
+    if prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 or prctl(PR_SET_SECCOMP, FILTER, program, 0, 0) != 0:
+        raise OSError("no seccomp filter can be set")
+
+
 class Draws:
     def __init__(self, seed, count):
         self.nodes, self.infos, self.constants, self.feed, self.expected = [], [], [], {}, {}
         for i in range(count):
-            self.add(np.random.default_rng([seed, i]), i)
+            (self.add_product if i % 3 == 2 else self.add_convolution)(np.random.default_rng([seed, i]), i)
 
     def operand(self, name, value, is_input, free=()):
         if not is_input:
@@ -61,7 +82,19 @@ class Draws:
         self.feed[name] = value
         return name
 
-    def add(self, rng, i):
+    def add_product(self, rng, i):
+        rows, depth, columns = (int(rng.choice([rng.integers(1, most), n])) for most, n in ((100, 32), (400, 128), (150, 64)))
+        x = numbers(rng, rng.choice([np.uint8, np.int8]), [*map(int, rng.integers(1, 3, rng.integers(0, 3))), rows, depth])
+        w = numbers(rng, rng.choice([np.int8, np.int8, np.uint8]), [depth, columns])
+        x_zero = numbers(rng, x.dtype, [])
+        w_zero = (np.zeros([], w.dtype), numbers(rng, w.dtype, []), numbers(rng, w.dtype, [columns]))[rng.integers(3)]
+        free = [axis for axis in range(x.ndim - 1)] if rng.random() < 0.5 else []
+        names = [self.operand(f"x{i}", x, True, free), self.operand(f"w{i}", w, False),
+                 self.operand(f"xz{i}", x_zero, rng.random() < 0.3), self.operand(f"wz{i}", w_zero, False)]
+        self.nodes.append(helper.make_node("MatMulInteger", names, [f"y{i}"]))
+        self.expected[f"y{i}"] = ((x.astype(np.int64) - int(x_zero)) @ (w.astype(np.int64) - w_zero)).astype(np.int32)
+
+    def add_convolution(self, rng, i):
         spatial = (2, 3, 1, 2)[i % 4]
         each = lambda low, high: [int(n) for n in rng.integers(low, high, spatial)]
         groups = int(rng.choice([1, 1, 2]))
@@ -100,12 +133,15 @@ def main():
         folder = pathlib.Path(scratch)
         onnx.save(draws.model(), folder / "model.onnx")
         np.savez(folder / "inputs.npz", **draws.feed)
-        for target in options.targets.split(","):
+        runs = [(target, None) for target in options.targets.split(",")]
+        if platform.machine() == "x86_64":
+            runs.append((runs[0][0], without_tiles))
+        for target, prepare in runs:
             for command in (["vm-compile", folder / "model.onnx", "-o", folder / "model.ingot", "--target", target],
                             ["vm-run", folder / "model.ingot", folder / "inputs.npz", "--output",
                              f"@{folder}/outputs.npz"]):
                 process = subprocess.run([options.bin / command[0], *map(str, command[1:])], capture_output=True,
-                                         text=True, env={**os.environ, "INGOT_CACHE": "off"})
+                                         text=True, env={**os.environ, "INGOT_CACHE": "off"}, preexec_fn=prepare)
                 if process.returncode != 0:
                     sys.exit(f"{target}: {command[0]} exits with {process.returncode}: {process.stderr[-500:]}")
             results = np.load(folder / "outputs.npz")
@@ -113,7 +149,7 @@ def main():
                 if not np.array_equal(results[name], expected):
                     wrong += 1
                     print(f"{target}: {name} differs: {draws.feed.get(node.input[0]).shape} {node}")
-    print(f"{options.count} convolutions for {options.targets}: {wrong} differ")
+    print(f"{options.count} products for {options.targets}: {wrong} differ")
     sys.exit(1 if wrong else 0)
 
 
