@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "compiler/importer/build.h"
+#include "compiler/importer/implied_dims.h"
 #include "compiler/importer/op_list.h"
 #include "compiler/importer/ops/flex_attention.h"
 #include "compiler/importer/ops/util.h"
@@ -109,7 +110,10 @@ Result<std::vector<Expr>> ControlFlowImporter::Import(const NodeImporter& node, 
   const std::string &op_type = node.node().op_type, &label = *node.span().operation;
   if (op_type == "If") return ImportIf(label, node, scope);
   if (op_type == "Loop") return ImportLoop(label, node, scope);
-  if (op_type == "FlexAttention") return ImportFlexAttention(label, node, scope);
+  if (op_type == "FlexAttention") {
+    INGOT_ASSIGN_OR_RETURN(ImpliedInputs inputs, ImpliedInputs::Of(op_type, node.node().domain, node));
+    return ImportFlexAttention(label, node.For(node.node(), node.opset(), inputs.pointers()), scope);
+  }
   return op_type == "Scan" ? ImportScan(label, node, scope) : ImportSequenceMap(label, node, scope);
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "compiler/importer/implied_dims.h"
 #include "compiler/importer/ops/families.h"
 #include "compiler/importer/ops/util.h"
 #include "runtime/check.h"
@@ -87,7 +88,10 @@ const OnnxOpRow* FindOnnxOp(std::string_view op_type, std::string_view domain) {
 }
 
 Outputs ImportOnnxNode(const OnnxOpRow& row, const NodeImporter& node) {
-  if (row.import != nullptr) return row.import(node);
+  if (row.import != nullptr) {
+    INGOT_ASSIGN_OR_RETURN(ImpliedInputs inputs, ImpliedInputs::Of(row.op_type, row.domain, node));
+    return row.import(node.For(node.node(), node.opset(), inputs.pointers()));
+  }
   std::vector<Expr> args;
   for (size_t i = 0; i < node.num_inputs(); ++i) {
     INGOT_ASSIGN_OR_RETURN(Expr arg, node.Input(i));

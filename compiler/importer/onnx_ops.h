@@ -62,6 +62,7 @@ class NodeImporter {
   // The bindings so far, by which the calls of one function of the model are told apart.
   size_t num_bindings() const { return bindings_.size(); }
 
+  const std::vector<ImportedValue*>& inputs() const { return inputs_; }
   size_t num_inputs() const { return inputs_.size(); }
   bool HasInput(size_t i) const { return i < inputs_.size() && inputs_[i] != nullptr; }
   Result<ir::Expr> Input(size_t i) const;

@@ -23,11 +23,11 @@ Result<std::vector<Expr>> SplitAt(const NodeImporter& node, const Expr& x, const
     return node.Invalid("a part of the last axis is of no length that an axis has");
   }
   for (size_t i = 0; i + 1 < lengths.size(); ++i) places.emplace_back(end += lengths[i]);
-  if (!op::DimsEqual(DimsOf(x).back(), ir::Int64(end + lengths.back()))) {
-    return node.Invalid("the last axis is not as long as its parts");
-  }
-  INGOT_ASSIGN_OR_RETURN(const Expr call,
-                         node.Bind("split", {x}, {{"indices_or_sections", std::move(places)}, {"axis", axis}}));
+  std::vector<PrimExpr> whole = DimsOf(x);
+  whole.back() = ir::Int64(end + lengths.back());
+  if (op::DimsDiffer(DimsOf(x).back(), whole.back())) return node.Invalid("the last axis is not as long as its parts");
+  INGOT_ASSIGN_OR_RETURN(const Expr call, node.Bind("split", {WithDims(node, x, std::move(whole))},
+                                                    {{"indices_or_sections", std::move(places)}, {"axis", axis}}));
   INGOT_ASSIGN_OR_RETURN(std::vector<Expr> parts, Fields(call));
   for (Expr& part : parts) part = node.BindValue(part, "part");
   return parts;

@@ -80,14 +80,15 @@ Result<Expr> FirstColumns(const NodeImporter& node, Expr x, int64_t columns) {
 Result<Expr> ByColumn(const NodeImporter& node, const Expr& x, const BlockedRows& shape) {
   INGOT_ASSIGN_OR_RETURN(Expr blocks, node.Input(4));
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(4));
-  const auto count = type->rank == 1 ? ir::AsConstInt((*type->dims)[0]) : std::nullopt;
-  if (!type->dtype->is_integral() || !count || *count < shape.columns) {
+  const bool is_list = type->dtype->is_integral() && type->rank == 1;
+  if (!is_list || ir::AsConstInt((*type->dims)[0]).value_or(shape.columns) < shape.columns) {
     return node.Invalid("g_idx: expected K integers");
   }
-  if (*count != shape.columns) {
+  if (!ir::IsConstInt((*type->dims)[0], shape.columns)) {
     const std::vector<int64_t> axis = {0}, begin = {0}, end = {shape.columns};
     INGOT_ASSIGN_OR_RETURN(blocks,
                            node.Bind("strided_slice", {blocks, PrimTuple(axis), PrimTuple(begin), PrimTuple(end)}));
+    blocks = WithDims(node, std::move(blocks), {ir::Int64(shape.columns)});
   }
   INGOT_ASSIGN_OR_RETURN(const Expr rows,
                          node.Bind("reshape", {x, ShapeOf({ir::Int64(shape.rows), ir::Int64(shape.blocks)})}));
@@ -107,7 +108,7 @@ Outputs MatMulNBits(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> packed, StaticRankDims(node, 1));
   const PrimExpr rows = ir::Int64(shape.rows);
   const int64_t bytes = shape.blocks * shape.block * shape.bits / 8;
-  if (DTypeOf(b) != DataType::UInt(8) || !op::DimsEqual(Product(packed), ir::Int64(shape.rows * bytes))) {
+  if (DTypeOf(b) != DataType::UInt(8) || op::DimsDiffer(Product(packed), ir::Int64(shape.rows * bytes))) {
     return node.Invalid("the weights are not as long as K and N say");
   }
   INGOT_ASSIGN_OR_RETURN(b, node.Bind("reshape", {b, ShapeOf({rows, ir::Int64(bytes)})}));
@@ -165,10 +166,12 @@ Outputs GatherNumbers(const NodeImporter& node, Expr data, int64_t gather, int64
     INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(input));
     INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> own, StaticRankDims(node, input));
     if (own.size() != DimsOf(data).size()) return node.Invalid("scales and zero points have the table's rank");
-    if (!ir::IsConstInt(own[static_cast<size_t>(quantised)], (*length + block - 1) / block)) {
+    std::vector<PrimExpr> wanted = own;
+    wanted[static_cast<size_t>(quantised)] = ir::Int64((*length + block - 1) / block);
+    if (op::DimsDiffer(own[static_cast<size_t>(quantised)], wanted[static_cast<size_t>(quantised)])) {
       return node.Invalid("expected a number for each block");
     }
-    INGOT_ASSIGN_OR_RETURN(x, taken(std::move(x)));
+    INGOT_ASSIGN_OR_RETURN(x, taken(WithDims(node, std::move(x), std::move(wanted))));
     return node.Bind("take", {x, blocks}, {{"axis", axis}});
   };
   INGOT_ASSIGN_OR_RETURN(const Expr scale, per_block(2));
@@ -219,9 +222,12 @@ Outputs GatherBlockQuantized(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(data, CastTo(node, std::move(data), dtype));
   const std::vector<PrimExpr> whole = DimsOf(data);
   std::vector<PrimExpr> blocked = DimsOf(scale), apart = blocked;
-  if (blocked.empty() || !op::DimsEqual(blocked.back() * block, whole.back())) {
+  if (blocked.empty() || op::DimsDiffer(blocked.back() * block, whole.back())) {
     return node.Unsupported("blocks of " + std::to_string(block) + " that do not divide their axis");
   }
+  std::vector<PrimExpr> joined = blocked;
+  joined.back() = op::SimplifyDim(blocked.back() * block);
+  data = WithDims(node, std::move(data), std::move(joined));
   apart.push_back(ir::Int64(block));
   blocked.push_back(ir::Int64(1));
   INGOT_ASSIGN_OR_RETURN(data, node.Bind("reshape", {data, ShapeOf(apart)}));
@@ -271,7 +277,7 @@ Outputs MatMulBnb4(const NodeImporter& node) {
   }
   const int64_t count = shape.rows * shape.columns, blocks = (count + shape.block - 1) / shape.block;
   const int64_t bytes = (count + 1) / 2;
-  if (!op::DimsEqual(Product(packed), ir::Int64(bytes)) || !op::DimsEqual(Product(of_scale), ir::Int64(blocks))) {
+  if (op::DimsDiffer(Product(packed), ir::Int64(bytes)) || op::DimsDiffer(Product(of_scale), ir::Int64(blocks))) {
     return node.Invalid("the weights or their scales are not as many as K, N and block_size say");
   }
   INGOT_ASSIGN_OR_RETURN(b, node.Bind("reshape", {b, ShapeOf({ir::Int64(bytes), ir::Int64(1)})}));

@@ -113,15 +113,9 @@ Outputs BiasAdd(const NodeImporter& node) {
 // The first half of x + bias times GELU of the second one.
 Outputs BiasSplitGelu(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const Expr sum, Biased(node));
-  const auto width = ir::AsConstInt(DimsOf(sum)[2]);
-  if (!width) return node.Unsupported("a hidden size that is symbolic");
-  if (*width % 2 != 0) return node.Invalid("the last axis has no two halves");
-  INGOT_ASSIGN_OR_RETURN(
-      const std::vector<Expr> halves,
-      Fields(node.Bind("split", {sum}, {{"indices_or_sections", int64_t{2}}, {"axis", int64_t{2}}})));
-  const Expr left = node.BindValue(halves.at(0), "left"), right = node.BindValue(halves.at(1), "right");
-  INGOT_ASSIGN_OR_RETURN(const Expr gate, Apply(node, "Gelu", {right}));
-  return One(node.Call("multiply", {left, gate}));
+  INGOT_ASSIGN_OR_RETURN(const auto halves, Halves(node, sum));
+  INGOT_ASSIGN_OR_RETURN(const Expr gate, Apply(node, "Gelu", {halves.second}));
+  return One(node.Call("multiply", {halves.first, gate}));
 }
 
 // Inputs: both operands of a product, and a bias.

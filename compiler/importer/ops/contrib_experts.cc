@@ -136,14 +136,16 @@ Result<Expr> Gated(const NodeImporter& node, Expr gate, Expr linear) {
 }
 
 // Returns both halves of the last axis: every second number (by_pairs), or the first and the last ones.
-Result<std::pair<Expr, Expr>> Halves(const NodeImporter& node, const Expr& x, bool by_pairs) {
+Result<std::pair<Expr, Expr>> GateAndLinear(const NodeImporter& node, const Expr& x, bool by_pairs) {
   std::vector<PrimExpr> dims = DimsOf(x);
-  const int64_t width = *ir::AsConstInt(dims.back());
-  if (width % 2 != 0) return node.Invalid("gates and linear parts are not alike in number");
+  const PrimExpr two = ir::Int64(2), part_width = op::SimplifyDim(ir::FloorDiv(dims.back(), two));
+  if (op::DimsDiffer(dims.back(), op::SimplifyDim(part_width * 2))) {
+    return node.Invalid("gates and linear parts are not alike in number");
+  }
   std::vector<PrimExpr> apart = dims, half = dims;
-  apart.back() = ir::Int64(by_pairs ? width / 2 : 2);
-  apart.push_back(ir::Int64(by_pairs ? 2 : width / 2));
-  half.back() = ir::Int64(width / 2);
+  apart.back() = by_pairs ? part_width : two;
+  apart.push_back(by_pairs ? two : part_width);
+  half.back() = part_width;
   INGOT_ASSIGN_OR_RETURN(const Expr split, node.Bind("reshape", {x, ShapeOf(apart)}));
   std::vector<Expr> parts;
   for (int64_t i : {0, 1}) {
@@ -168,7 +170,7 @@ Result<Expr> Hidden(const NodeImporter& node, const Expr& rows, const ExpertLaye
       INGOT_ASSIGN_OR_RETURN(Expr linear, Multiplied(node, rows, third));
       return Gated(node, std::move(h), std::move(linear));
     }
-    INGOT_ASSIGN_OR_RETURN(const auto halves, Halves(node, h, fusion == 1));
+    INGOT_ASSIGN_OR_RETURN(const auto halves, GateAndLinear(node, h, fusion == 1));
     return Gated(node, halves.first, halves.second);
   }
   if (name == "relu") {
@@ -192,7 +194,7 @@ Outputs Mixed(const NodeImporter& node, const Experts& experts, const ExpertLaye
   for (const ExpertLayer& layer : layers) {
     if (layer.weight == nullptr) continue;
     const std::vector<PrimExpr>& dims = DimsOf(layer.weight);
-    if (dims.size() != 3 || !ir::IsConstInt(dims[0], experts.count) || !ir::AsConstInt(dims[1])) {
+    if (dims.size() != 3 || op::DimsDiffer(dims[0], ir::Int64(experts.count))) {
       return node.Invalid("expected the weights of " + std::to_string(experts.count) + " experts");
     }
     const bool is_last = &layer == &layers[1];
@@ -200,7 +202,7 @@ Outputs Mixed(const NodeImporter& node, const Experts& experts, const ExpertLaye
       return node.Invalid(std::string(is_last ? "outputs" : "inputs") + " of an expert that are not " +
                           std::to_string(experts.width));
     }
-    if (&layer == &layers[2] && !op::DimsEqual(dims[1], DimsOf(layers[0].weight)[1])) {
+    if (&layer == &layers[2] && op::DimsDiffer(dims[1], DimsOf(layers[0].weight)[1])) {
       return node.Invalid("first and third layers are not alike in outputs");
     }
     if (layer.bias == nullptr) continue;

@@ -3,6 +3,7 @@
 // last call stopped. All compute in float32, whatever their floats are, and round once.
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "compiler/importer/build.h"
 #include "compiler/importer/ops/contrib_attention.h"
@@ -31,12 +32,14 @@ Outputs GatedRmsNorm(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, 0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> of_scale, StaticRankDims(node, 1));
   if (dims.empty() || of_scale.size() != 1) return node.Invalid("expected data with a last axis, and scales of rank 1");
-  const auto width = ir::AsConstInt(dims.back()), length = ir::AsConstInt(of_scale[0]);
-  if (!width || !length) return node.Unsupported("a hidden size that is symbolic");
-  if (*length < 1 || *width % *length != 0) return node.Invalid("the scales do not divide the last axis");
+  const auto length = ir::AsConstInt(of_scale[0]);
+  if (!length) return node.Unsupported("an unknown number of scales");
+  if (*length < 1 || ir::AsConstInt(dims.back()).value_or(0) % *length != 0) {
+    return node.Invalid("the scales do not divide the last axis");
+  }
   std::vector<PrimExpr> rows = dims;
-  rows.back() = ir::Int64(*width / *length);
-  rows.push_back(ir::Int64(*length));
+  rows.back() = op::SimplifyDim(ir::FloorDiv(dims.back(), of_scale[0]));
+  rows.push_back(of_scale[0]);
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
   INGOT_ASSIGN_OR_RETURN(Expr x, ExactInput(node, 0));
   INGOT_ASSIGN_OR_RETURN(const Expr scale, ExactInput(node, 1));
@@ -67,12 +70,7 @@ Outputs MsSwiGlu(const NodeImporter& node) {
     INGOT_ASSIGN_OR_RETURN(up, InputOfDims(node, 1, dims));
     INGOT_ASSIGN_OR_RETURN(up, CastTo(node, std::move(up), kExact));
   } else {
-    const auto width = dims.empty() ? std::nullopt : ir::AsConstInt(dims.back());
-    if (!width) return node.Unsupported("a hidden size that is symbolic");
-    if (*width % 2 != 0) return node.Invalid("the last axis has no two halves");
-    INGOT_ASSIGN_OR_RETURN(const std::vector<Expr> halves, SplitAt(node, gate, {*width / 2, *width / 2}));
-    gate = halves[0];
-    up = halves[1];
+    INGOT_ASSIGN_OR_RETURN(std::tie(gate, up), Halves(node, gate));
   }
   const auto number = [](double value) { return Number(ir::FloatImm(kExact, value)); };
   if (limit > 0 && std::isfinite(limit)) {

@@ -21,23 +21,28 @@ struct Deformable {
   PrimDims spatial, out;        // extents of the data's and the result's spatial axes
   std::vector<int64_t> kernel;  // extents of the window
   int64_t taps = 1, groups = 1, offset_groups = 1;
-  int64_t channels = 0, outputs = 0;
+  PrimExpr channels, outputs;
   size_t rank() const { return kernel.size(); }
 };
+
+bool IsNoMultiple(const PrimExpr& dim, int64_t count) {
+  const auto number = ir::AsConstInt(dim);
+  return number && *number % count != 0;
+}
+// One of `count` equal parts of a dim. That they are equal is compared by the reshape that takes them apart.
+PrimExpr PartOf(const PrimExpr& dim, int64_t count) { return op::SimplifyDim(ir::FloorDiv(dim, ir::Int64(count))); }
 
 Result<Deformable> ReadDeformable(const NodeImporter& node) {
   Deformable d;
   INGOT_ASSIGN_OR_RETURN(d.conv, ReadConv(node, 0, 1));
   INGOT_ASSIGN_OR_RETURN(d.groups, node.Int("group", 1));
   INGOT_ASSIGN_OR_RETURN(d.offset_groups, node.Int("offset_group", 1));
-  const auto channels = ir::AsConstInt(d.conv.data[1]), outputs = ir::AsConstInt(d.conv.weight[0]);
-  if (!channels || !outputs) return node.Unsupported("symbolic channels");
-  d.channels = *channels;
-  d.outputs = *outputs;
-  if (d.groups < 1 || d.channels % d.groups != 0 || d.outputs % d.groups != 0) {
+  d.channels = d.conv.data[1];
+  d.outputs = d.conv.weight[0];
+  if (d.groups < 1 || IsNoMultiple(d.channels, d.groups) || IsNoMultiple(d.outputs, d.groups)) {
     return node.Invalid("channels are not a multiple of group");
   }
-  if (d.offset_groups < 1 || d.channels % d.offset_groups != 0) {
+  if (d.offset_groups < 1 || IsNoMultiple(d.channels, d.offset_groups)) {
     return node.Invalid("channels are not a multiple of offset_group");
   }
   const std::vector<int64_t> strides = d.conv.attrs.GetInts("strides"), padding = d.conv.attrs.GetInts("padding"),
@@ -114,6 +119,10 @@ Outputs DeformConv(const NodeImporter& node) {
   const PrimExpr& batch = d.conv.data[0];
   const PrimExpr groups = ir::Int64(d.offset_groups), taps = ir::Int64(d.taps);
   const auto rank = static_cast<int64_t>(d.rank());
+  std::vector<PrimExpr> of_weight = d.conv.weight;
+  of_weight[1] = PartOf(d.channels, d.groups);
+  if (op::DimsDiffer(of_weight[1], d.conv.weight[1])) return node.Invalid("weights of other channels than the data's");
+  weight = WithDims(node, std::move(weight), std::move(of_weight));
   if (given.size() != d.conv.data.size()) return node.Invalid("offsets of another rank than the data's");
   offsets = WithDims(node, offsets, Joined({batch, ir::Int64(d.offset_groups * d.taps * rank)}, d.out));
   INGOT_ASSIGN_OR_RETURN(offsets, CastTo(node, offsets, kPlace));
@@ -130,7 +139,7 @@ Outputs DeformConv(const NodeImporter& node) {
   PrimDims grid_dims = Joined({samples}, places);
   grid_dims.push_back(ir::Int64(rank));
   INGOT_ASSIGN_OR_RETURN(grid, ReshapeTo(node, grid, grid_dims));
-  const PrimExpr in_group = ir::Int64(d.channels / d.offset_groups);
+  const PrimExpr in_group = PartOf(d.channels, d.offset_groups);
   INGOT_ASSIGN_OR_RETURN(data, ReshapeTo(node, data, Joined({samples, in_group}, d.spatial)));
   INGOT_ASSIGN_OR_RETURN(Expr columns,
                          node.Bind("image.grid_sample", {data, grid},
@@ -143,16 +152,16 @@ Outputs DeformConv(const NodeImporter& node) {
   }
   // [N, groups, channels of a group * taps, results]
   const PrimExpr results = Product(d.out), conv_groups = ir::Int64(d.groups);
-  const PrimExpr depth = ir::Int64(d.channels / d.groups * d.taps);
+  const PrimExpr depth = op::SimplifyDim(PartOf(d.channels, d.groups) * d.taps);
   INGOT_ASSIGN_OR_RETURN(columns, ReshapeTo(node, columns, {batch, conv_groups, depth, results}));
   INGOT_ASSIGN_OR_RETURN(weight,
-                         ReshapeTo(node, weight, {ir::Int64(1), conv_groups, ir::Int64(d.outputs / d.groups), depth}));
+                         ReshapeTo(node, weight, {ir::Int64(1), conv_groups, PartOf(d.outputs, d.groups), depth}));
   INGOT_ASSIGN_OR_RETURN(Expr y, node.Bind("matmul", {weight, columns}));
-  INGOT_ASSIGN_OR_RETURN(y, ReshapeTo(node, y, Joined({batch, ir::Int64(d.outputs)}, d.out)));
+  INGOT_ASSIGN_OR_RETURN(y, ReshapeTo(node, y, Joined({batch, d.outputs}, d.out)));
   if (!node.HasInput(3)) return std::vector<Expr>{std::move(y)};
   INGOT_ASSIGN_OR_RETURN(Expr bias, node.Input(3));
   PrimDims of_bias(d.conv.data.size(), ir::Int64(1));
-  of_bias[1] = ir::Int64(d.outputs);
+  of_bias[1] = d.outputs;
   INGOT_ASSIGN_OR_RETURN(bias, ReshapeTo(node, bias, of_bias));
   return One(node.Call("add", {y, bias}));
 }

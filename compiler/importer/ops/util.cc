@@ -158,6 +158,23 @@ Result<Expr> Permuted(const NodeImporter& node, Expr x, const std::vector<int64_
   return node.Bind("permute_dims", {std::move(x)}, {{"axes", AttrValue::Ints(axes)}});
 }
 
+Result<std::pair<Expr, Expr>> Halves(const NodeImporter& node, const Expr& x) {
+  std::vector<PrimExpr> dims = DimsOf(x);
+  if (dims.empty()) return node.Invalid("there is no last axis");
+  const PrimExpr half = op::SimplifyDim(ir::FloorDiv(dims.back(), ir::Int64(2))), all = op::SimplifyDim(half * 2);
+  if (op::DimsDiffer(dims.back(), all)) return node.Invalid("the last axis has no two halves");
+  const PrimExpr axis = ir::Int64(std::ssize(dims) - 1);
+  dims.back() = all;
+  const Expr whole = WithDims(node, x, std::move(dims));
+  const auto part = [&](const PrimExpr& begin, const PrimExpr& end) {
+    return node.Bind("strided_slice", {whole, PrimTuple(std::vector<PrimExpr>{axis}),
+                                       PrimTuple(std::vector<PrimExpr>{begin}), PrimTuple(std::vector<PrimExpr>{end})});
+  };
+  INGOT_ASSIGN_OR_RETURN(Expr first, part(ir::Int64(0), half));
+  INGOT_ASSIGN_OR_RETURN(Expr second, part(half, all));
+  return std::pair(std::move(first), std::move(second));
+}
+
 Result<Expr> CountedUp(const NodeImporter& node, const PrimExpr& count, std::vector<PrimExpr> dims) {
   INGOT_ASSIGN_OR_RETURN(
       const Expr numbers,

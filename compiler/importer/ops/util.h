@@ -66,6 +66,8 @@ Result<Expr> OneNumber(const NodeImporter& node, size_t input);
 Result<Expr> OfMatrix(const NodeImporter& node, size_t input, std::vector<PrimExpr> dims, bool by_row = false);
 Result<Expr> ReshapeTo(const NodeImporter& node, Expr x, std::vector<PrimExpr> dims);
 Result<Expr> Permuted(const NodeImporter& node, Expr x, const std::vector<int64_t>& axes);
+// Both halves of the last axis; run time compares that there are two where nothing proves it.
+Result<std::pair<Expr, Expr>> Halves(const NodeImporter& node, const Expr& x);
 // Returns the numbers from 0 up to this count, of int64, with these dims.
 Result<Expr> CountedUp(const NodeImporter& node, const PrimExpr& count, std::vector<PrimExpr> dims);
 // Returns `count` places along an axis whose last place is `extent`, but where there is one place alone, the middle of the

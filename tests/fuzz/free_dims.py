@@ -1,0 +1,184 @@
+"""Every operator with all dims of its inputs free: it is compiled, unless its line in `vm-compile --list-ops` says what has
+to be known; it gives what ONNX Runtime gives; and an input that is one longer along an axis than the others allow is
+refused when the model runs.
+
+usage: free_dims.py BIN_DIR [--seed S] [--rounds N] [--only OP,OP] [--places N]
+
+Each round is a small graph of every generator's (operators.py), of which each input has a symbol of its own for each
+axis; in every second round what would be a constant is an input, too. An input that is longer may be taken where
+ONNX Runtime or onnx.reference takes it, too, and gives results of the same shapes. --seed left out: from the commit's
+hash. INGOT_LONG_TESTS=1 makes 20 rounds of two. Exit code 1: a failure; 77 (skipped) without numpy, onnx and
+onnxruntime."""
+import argparse
+import collections
+import os
+import pathlib
+import pickle
+import subprocess
+import sys
+import tempfile
+import traceback
+import warnings
+
+try:
+    import numpy as np
+    import onnx
+    import onnxruntime
+    from onnx.reference import ReferenceEvaluator
+except ImportError as error:
+    print("SKIP:", error)
+    sys.exit(77)
+
+import operators
+from disputes import settled
+from graph import Graph, Skip
+from graph_fuzz import commit_seed
+from oracle import name_of, session
+from registry import GENERATORS
+from running import Runner, compare, failure_of, last_lines
+from tensors import is_float, read_safetensors, write_safetensors
+
+
+def limits_by_operator(bin_dir):
+    """What vm-compile says of each operator that is refused by name."""
+    text = subprocess.run([bin_dir / "vm-compile", "--list-ops"], capture_output=True, text=True, check=True).stdout
+    rows = text.split("operators of ONNX that are imported\n")[1].splitlines()[1:]
+    return {row.split(" | ")[0]: row.split(" | ")[-1] for row in rows}
+
+
+def freed(graph, are_weights_inputs):
+    """The graph's case, of which every input has a symbol of its own for each axis."""
+    for value in graph.values.values():
+        if are_weights_inputs and value.kind == "constant" and value.rank and is_float(value.dtype):
+            value.kind = "input"
+        if value.kind == "input":
+            value.declared = [f"{value.name}_{axis}" for axis in range(value.rank)]
+    return graph.case(graph.choose_outputs(), functions=False)
+
+
+def longer(array, axis):
+    """The array with its last slice along the axis twice."""
+    end = np.take(array, [-1], axis) if array.shape[axis] else np.zeros(
+        [1 if i == axis else n for i, n in enumerate(array.shape)], array.dtype)
+    return np.concatenate([array, end], axis)
+
+
+def shapes_by_oracles(model, inputs):
+    """The shapes of the results by each oracle that takes the inputs."""
+    names = [output.name for output in model.graph.output]
+    for evaluate in (lambda: session(model).run(None, inputs), lambda: ReferenceEvaluator(model).run(None, inputs)):
+        try:
+            yield {name: np.asarray(result).shape for name, result in zip(names, evaluate())}
+        except Exception:
+            continue
+
+
+def problem_of(runner, case, names, limits, places, rng):
+    """(what is wrong or None, what was seen: known, taken, refused)"""
+    seen = collections.Counter()
+    state, detail = runner.attempt(case)
+    if state == "refused" and any("known" in limits.get(name, "") for name in names):
+        return None, collections.Counter(known=1)
+    if state == "wrong" and settled(case, results_of(runner, case)):
+        state = "ok"
+    if state != "ok":
+        return f"{state}: {detail}", seen
+    given, results = runner.directory / "in.safetensors", runner.directory / "out.safetensors"
+    inputs = case.inputs[0]
+    axes = [(name, axis) for name, array in inputs.items() for axis in range(array.ndim)]
+    for at in rng.choice(len(axes), min(places, len(axes)), replace=False) if axes else ():
+        name, axis = axes[at]
+        wrong = {**inputs, name: longer(inputs[name], axis)}
+        write_safetensors(given, wrong)
+        results.unlink(missing_ok=True)
+        ran = runner.tool("vm-run", runner.directory / "model.ingot", given, "--output", f"@{results}")
+        if ran.returncode:
+            seen["refused"] += 1
+            if failure_of(ran.returncode) != "error":
+                return f"{name} longer along axis {axis}: vm-run exit {ran.returncode}: {last_lines(ran.stderr)}", seen
+            continue
+        shapes = {n: array.shape for n, array in read_safetensors(results).items()}
+        expected = list(shapes_by_oracles(case.model, wrong))
+        seen["taken"] += 1
+        if shapes not in expected:
+            return f"{name} longer along axis {axis} than {inputs[name].shape} gives {shapes}, expected {expected}", seen
+    return None, seen
+
+
+def results_of(runner, case):
+    """What vm-run gives by assignment, after an attempt whose executable lies there."""
+    results = []
+    for inputs in case.inputs:
+        write_safetensors(runner.directory / "in.safetensors", inputs)
+        runner.tool("vm-run", runner.directory / "model.ingot", runner.directory / "in.safetensors", "--output",
+                    f"@{runner.directory / 'out.safetensors'}")
+        results.append(read_safetensors(runner.directory / "out.safetensors"))
+    return results
+
+
+def try_graph(seed, generator, options, limits, directory):
+    """(operators of the graph, problem or None, what was seen)"""
+    graphs = (Graph(seed * 100 + draw, [(generator, 1)], wild=False) for draw in range(30))
+    graph = next((g for g in graphs if g.attempt(generator) and g.nodes), None)
+    if graph is None:
+        return [], None, collections.Counter()
+    names = [name_of(node) for node in graph.nodes]
+    case = freed(graph, seed % 2 == 1)
+    return names, *problem_of(Runner(options.bin_dir, directory), case, names, limits, options.places,
+                              np.random.default_rng(seed))
+
+
+def try_apart(*arguments):
+    """The same in a process of its own: an oracle that crashes takes one graph with it."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(read)
+        try:
+            result = try_graph(*arguments)
+        except Skip:  # what was drawn has no outputs that an oracle computes
+            result = [], None, collections.Counter()
+        except Exception:
+            result = [], traceback.format_exc(), collections.Counter()
+        with os.fdopen(write, "wb") as file:
+            pickle.dump(result, file)
+        os._exit(0)  # in any case: at a normal exit ONNX Runtime waits for threads that a fork has left behind
+    os.close(write)
+    with os.fdopen(read, "rb") as file:
+        data = file.read()
+    os.waitpid(child, 0)
+    return pickle.loads(data) if data else ([], None, collections.Counter(crashed=1))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bin_dir", type=pathlib.Path)
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--rounds", type=int, default=20 if os.environ.get("INGOT_LONG_TESTS") else 2)
+    parser.add_argument("--places", type=int, default=2)
+    parser.add_argument("--only", type=lambda text: text.split(","), default=[])
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    np.seterr(all="ignore")
+    onnxruntime.set_default_logger_severity(4)
+    seed = options.seed if options.seed is not None else commit_seed()
+    print(f"seed {seed}, {options.rounds} rounds")
+    limits, tried, problems, seen = limits_by_operator(options.bin_dir), set(), 0, collections.Counter()
+    with tempfile.TemporaryDirectory(prefix="ingot-free-") as directory:
+        for number in range(seed, seed + options.rounds):
+            for generator, made, _ in GENERATORS:
+                if options.only and not set(options.only) & set(made):
+                    continue
+                names, problem, counts = try_apart(number, generator, options, limits, directory)
+                tried |= set(names)
+                seen += counts
+                if problem:
+                    problems += 1
+                    print(f"seed {number} --only {made[0]}: {' '.join(names)}: {problem}", flush=True)
+    print(f"{len(tried)} operators, of longer inputs {seen['refused']} refused and {seen['taken']} taken, {seen['known']} "
+          f"graphs of what has to be known, {seen['crashed']} crashes of oracles, {problems} problems")
+    return 1 if problems or not (seen["refused"] or options.only) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
