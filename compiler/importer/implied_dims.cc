@@ -299,12 +299,19 @@ void OfExperts(Facts& facts) {
   }
 }
 
+// theta [N, rank, rank + 1], and the size, of two numbers more than there are axes.
+void OfAffineGrid(Facts& facts) {
+  facts.Sum({{{0, 2}}, {{0, 1}, -1}}, -1);
+  facts.Sum({{{1, 0}}, {{0, 1}, -1}}, -2);
+}
+
 struct Row {
   std::string_view op_type, domain;
   void (*state)(Facts& facts);
 };
 
 constexpr Row kRows[] = {
+    {"AffineGrid", "", OfAffineGrid},
     {"Attention", "", OfAttention},
     {"CausalConvWithState", "", OfCausalConv},
     {"Conv", "", OfKernel<1>},

@@ -3,6 +3,7 @@
 // viewed as [batch, sequence, heads, depth]; four-dimensional ones are [batch, heads, sequence, depth].
 #include "compiler/importer/ops/families.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -203,7 +204,7 @@ Result<Expr> ConcatLast(const NodeImporter& node, std::vector<Expr> parts) {
 }
 
 // Returns the cosines or sines of each position: [batch, sequence, half], with an axis for the heads if x has one.
-Result<Expr> PositionCache(const NodeImporter& node, size_t input, int64_t head_axis, int64_t half) {
+Result<Expr> PositionCache(const NodeImporter& node, size_t input, const Operand& x, int64_t half) {
   INGOT_ASSIGN_OR_RETURN(Expr cache, node.Input(input));
   INGOT_RETURN_IF_ERROR(StaticRankDims(node, input).status());
   if (node.HasInput(3)) {
@@ -211,11 +212,13 @@ Result<Expr> PositionCache(const NodeImporter& node, size_t input, int64_t head_
     INGOT_RETURN_IF_ERROR(StaticRankDims(node, 3).status());
     INGOT_ASSIGN_OR_RETURN(cache, node.Bind("take", {cache, positions}, {{"axis", int64_t{0}}}));
   }
-  std::vector<PrimExpr> dims = DimsOf(cache);
-  if (dims.size() != 3 || op::DimsDiffer(dims[2], ir::Int64(half))) {
+  std::vector<PrimExpr> dims = {x.dim('B'), x.dim('S'), ir::Int64(half)};
+  const auto fits = [](const PrimExpr& own, const PrimExpr& dim) { return !op::DimsDiffer(own, dim); };
+  if (!std::ranges::equal(DimsOf(cache), dims, fits)) {
     return node.Invalid("expected a cache of [batch, sequence, " + std::to_string(half) + "]");
   }
-  dims.insert(dims.begin() + head_axis, ir::Int64(1));
+  cache = WithDims(node, std::move(cache), dims);
+  dims.insert(dims.begin() + static_cast<ptrdiff_t>(x.layout.find('N')), ir::Int64(1));
   return node.Bind("reshape", {cache, ShapeOf(std::move(dims))});
 }
 
@@ -231,9 +234,8 @@ Outputs RotaryEmbedding(const NodeImporter& node) {
   if (rotary == 0) rotary = *depth;
   if (rotary < 0 || rotary % 2 != 0 || rotary > *depth) return node.Invalid("rotary_embedding_dim does not fit");
   const int64_t half = rotary / 2;
-  const auto head_axis = static_cast<int64_t>(x.layout.find('N'));
-  INGOT_ASSIGN_OR_RETURN(const Expr cosine, PositionCache(node, 1, head_axis, half));
-  INGOT_ASSIGN_OR_RETURN(const Expr sine, PositionCache(node, 2, head_axis, half));
+  INGOT_ASSIGN_OR_RETURN(const Expr cosine, PositionCache(node, 1, x, half));
+  INGOT_ASSIGN_OR_RETURN(const Expr sine, PositionCache(node, 2, x, half));
   const bool pairs = interleaved != 0;
   INGOT_ASSIGN_OR_RETURN(const Expr x1, SliceLast(node, x.value, 0, pairs ? rotary : half, pairs ? 2 : 1));
   INGOT_ASSIGN_OR_RETURN(const Expr x2, SliceLast(node, x.value, pairs ? 1 : half, rotary, pairs ? 2 : 1));

@@ -163,15 +163,10 @@ Outputs GatherNumbers(const NodeImporter& node, Expr data, int64_t gather, int64
     return node.Bind("take", {x, places}, {{"axis", gather}});
   };
   const auto per_block = [&](size_t input) -> Result<Expr> {
-    INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(input));
-    INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> own, StaticRankDims(node, input));
-    if (own.size() != DimsOf(data).size()) return node.Invalid("scales and zero points have the table's rank");
-    std::vector<PrimExpr> wanted = own;
-    wanted[static_cast<size_t>(quantised)] = ir::Int64((*length + block - 1) / block);
-    if (op::DimsDiffer(own[static_cast<size_t>(quantised)], wanted[static_cast<size_t>(quantised)])) {
-      return node.Invalid("expected a number for each block");
-    }
-    INGOT_ASSIGN_OR_RETURN(x, taken(WithDims(node, std::move(x), std::move(wanted))));
+    std::vector<PrimExpr> dims = DimsOf(data);
+    dims[static_cast<size_t>(quantised)] = ir::Int64((*length + block - 1) / block);
+    INGOT_ASSIGN_OR_RETURN(Expr x, InputOfDims(node, input, std::move(dims)));
+    INGOT_ASSIGN_OR_RETURN(x, taken(std::move(x)));
     return node.Bind("take", {x, blocks}, {{"axis", axis}});
   };
   INGOT_ASSIGN_OR_RETURN(const Expr scale, per_block(2));
@@ -210,9 +205,13 @@ Outputs GatherBlockQuantized(const NodeImporter& node) {
   if (bits != 4 && bits != 8) return node.Unsupported("numbers of " + std::to_string(bits) + " bits");
   if (block < 16) return node.Invalid("block_size is " + std::to_string(block));
   INGOT_ASSIGN_OR_RETURN(const Expr places, node.Input(1));
+  // Of the table, and of the scales and zero points of its rows.
   const auto rows = [&](size_t input) -> Result<Expr> {
-    INGOT_ASSIGN_OR_RETURN(const Expr table, node.Input(input));
-    INGOT_RETURN_IF_ERROR(StaticRankDims(node, input).status());
+    INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> own, StaticRankDims(node, input));
+    std::vector<PrimExpr> wanted = dims;
+    if (own.empty()) return node.Invalid("a table without rows");
+    wanted.back() = own.back();
+    INGOT_ASSIGN_OR_RETURN(const Expr table, InputOfDims(node, input, std::move(wanted)));
     return node.Bind("take", {table, places}, {{"axis", int64_t{0}}});
   };
   INGOT_ASSIGN_OR_RETURN(data, rows(0));

@@ -266,7 +266,7 @@ Outputs EmbedLayerNormalization(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const Expr placed, taken(3, positions));
   INGOT_ASSIGN_OR_RETURN(sum, node.Bind("add", {sum, placed}));
   if (node.HasInput(1)) {
-    INGOT_ASSIGN_OR_RETURN(const Expr segments, node.Input(1));
+    INGOT_ASSIGN_OR_RETURN(const Expr segments, InputOfDims(node, 1, ids));
     INGOT_ASSIGN_OR_RETURN(const Expr segment, taken(4, segments));
     INGOT_ASSIGN_OR_RETURN(sum, node.Bind("add", {sum, segment}));
   }
@@ -280,7 +280,7 @@ Outputs EmbedLayerNormalization(const NodeImporter& node) {
                           {AttributeOf("epsilon", static_cast<float>(epsilon)), AttributeOf("axis", int64_t{-1})}));
   Expr counts;
   if (node.HasInput(7)) {
-    INGOT_ASSIGN_OR_RETURN(counts, node.Input(7));
+    INGOT_ASSIGN_OR_RETURN(counts, InputOfDims(node, 7, ids));
     INGOT_ASSIGN_OR_RETURN(counts, node.Bind("sum", {counts}, {{"axis", AttrValue::Ints({1})}, {"keepdims", false}}));
     INGOT_ASSIGN_OR_RETURN(counts, CastTo(node, std::move(counts), int32));
   } else {

@@ -193,13 +193,12 @@ Outputs NGramRepeatBlock(const NodeImporter& node) {
   const DataType mark = DataType::Int(32);
   INGOT_ASSIGN_OR_RETURN(Expr marked, node.Bind("zeros", {ShapeOf({dims[0], marks})}, {{"dtype", mark}}));
   INGOT_ASSIGN_OR_RETURN(const Expr each, node.Bind("ones", {ShapeOf({dims[0], count})}, {{"dtype", mark}}));
-  INGOT_ASSIGN_OR_RETURN(marked, node.Bind("scatter_elements", {marked, words, each},
-                                           {{"axis", int64_t{1}}, {"reduction", "update"}}));
+  INGOT_ASSIGN_OR_RETURN(
+      marked, node.Bind("scatter_elements", {marked, words, each}, {{"axis", int64_t{1}}, {"reduction", "update"}}));
   const auto along = [](const PrimExpr& value) { return TupleOf({Number(value)}); };
   INGOT_ASSIGN_OR_RETURN(marked, node.Bind("strided_slice", {marked, along(one), along(one), along(marks)}));
   INGOT_ASSIGN_OR_RETURN(const Expr is_blocked, CastTo(node, std::move(marked), DataType::Bool()));
-  INGOT_ASSIGN_OR_RETURN(const Expr blocked,
-                         node.Scalar(-std::numeric_limits<double>::infinity(), DTypeOf(scores)));
+  INGOT_ASSIGN_OR_RETURN(const Expr blocked, node.Scalar(-std::numeric_limits<double>::infinity(), DTypeOf(scores)));
   return One(node.Call("where", {is_blocked, blocked, scores}));
 }
 

@@ -109,7 +109,7 @@ Result<PrimExpr> DepthOf(const NodeImporter& node) {
 Outputs OneHot(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr indices, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
-  INGOT_ASSIGN_OR_RETURN(Expr values, node.Input(2));
+  INGOT_ASSIGN_OR_RETURN(const Expr values, InputOfDims(node, 2, {ir::Int64(2)}));
   INGOT_ASSIGN_OR_RETURN(int64_t axis, node.Int("axis", -1));
   INGOT_ASSIGN_OR_RETURN(axis, NormaliseAxis(node, axis, static_cast<int64_t>(in.size()) + 1));
   const DataType i64 = DataType::Int(64);
