@@ -14,6 +14,7 @@
 
 #include "compiler/importer/build.h"
 #include "compiler/importer/channel_blocks.h"
+#include "compiler/importer/implied_dims.h"
 #include "compiler/importer/ops/util.h"
 #include "compiler/importer/packed_values.h"
 #include "compiler/importer/shape_values.h"
@@ -233,12 +234,14 @@ Result<std::vector<Expr>> GraphImporter::ShortenDims(const OnnxOpRow& row, const
   const ShortInputs shortened(builder_, importer, inputs.values);
   const NodeImporter again(importer.node(), importer.opset(), shortened.values(), importer.span(), builder_.bindings(),
                            expansion_.is_outermost() ? &symbols_.implied_bounds() : nullptr);
-  return ImportByRow(row, again, shortened.values());
+  return ImportByRow(row, again);
 }
 
-Result<std::vector<Expr>> GraphImporter::ImportByRow(const OnnxOpRow& row, const NodeImporter& importer,
-                                                     const std::vector<ImportedValue*>& inputs) {
-  return AxesChoice::Takes(importer) ? axes_choice_.Import(row, importer, inputs) : ImportOnnxNode(row, importer);
+Result<std::vector<Expr>> GraphImporter::ImportByRow(const OnnxOpRow& row, const NodeImporter& importer) {
+  if (!AxesChoice::Takes(importer)) return ImportOnnxNode(row, importer);
+  INGOT_ASSIGN_OR_RETURN(ImpliedInputs implied, ImpliedInputs::Of(row.op_type, row.domain, importer));
+  const NodeImporter node = importer.For(importer.node(), importer.opset(), implied.pointers());
+  return axes_choice_.Import(row, node, implied.pointers());
 }
 
 Status GraphImporter::ImportOperator(const OnnxOpRow& row, const NodeImporter& importer, const Inputs& inputs,
@@ -247,7 +250,7 @@ Status GraphImporter::ImportOperator(const OnnxOpRow& row, const NodeImporter& i
   if (inputs.has_unknown) return outputs_.DefineStandIns(node, scope);
   const size_t num_bindings = builder_.bindings().size();
   if (const Status packed = CheckPackedInputs(importer); !packed.ok()) return Fail(importer, inputs, packed, scope);
-  Result<std::vector<Expr>> outputs = ImportByRow(row, importer, inputs.values);
+  Result<std::vector<Expr>> outputs = ImportByRow(row, importer);
   if (outputs.ok()) outputs = ShortenDims(row, importer, inputs, *std::move(outputs), num_bindings);
   if (outputs.ok() && inputs.has_stand_in) return outputs_.DefineStandIns(node, scope, *outputs);
   if (outputs.ok()) {

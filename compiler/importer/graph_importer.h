@@ -65,8 +65,7 @@ class GraphImporter final : private BodyImporter {
   // Imports a node of ONNX's own domain by its tensors.
   Status ImportTensors(const NodeImporter& importer, const Inputs& inputs, Scope& scope);
   // Returns the outputs of a node of the name map; `inputs` are its values.
-  Result<std::vector<ir::Expr>> ImportByRow(const OnnxOpRow& row, const NodeImporter& importer,
-                                            const std::vector<ImportedValue*>& inputs);
+  Result<std::vector<ir::Expr>> ImportByRow(const OnnxOpRow& row, const NodeImporter& importer);
   // Imports a node once more, from inputs that have symbols for long dims, if dims of the outputs became too long.
   Result<std::vector<ir::Expr>> ShortenDims(const OnnxOpRow& row, const NodeImporter& importer, const Inputs& inputs,
                                             std::vector<ir::Expr> outputs, size_t num_bindings);
@@ -108,7 +107,7 @@ class GraphImporter final : private BodyImporter {
   Expansion expansion_;
   AxesChoice axes_choice_{builder_, control_flow_, expansion_};
   Rest rest_;
-  std::optional<int64_t> channel_block_;                // as soon as a node needs it
+  std::optional<int64_t> channel_block_;               // as soon as a node needs it
   std::vector<std::pair<ir::PrimExpr, bool>> is_one_;  // the dims of which a branch around the node knows it
 };
 

@@ -305,6 +305,11 @@ void OfAffineGrid(Facts& facts) {
   facts.Sum({{{1, 0}}, {{0, 1}, -1}}, -2);
 }
 
+// Starts, ends, axes and steps are as many.
+void OfSlice(Facts& facts) {
+  for (size_t i : {2, 3, 4}) facts.Equal({i, 0}, {1, 0});
+}
+
 struct Row {
   std::string_view op_type, domain;
   void (*state)(Facts& facts);
@@ -325,6 +330,7 @@ constexpr Row kRows[] = {
     {"QLinearConv", "", OfKernel<3>},
     {"RNN", "", OfRecurrent<1>},
     {"RotaryEmbedding", "", OfRotation},
+    {"Slice", "", OfSlice},
     {"Attention", kMicrosoft, OfJoinedAttention<4>},
     {"CausalConvWithState", kMicrosoft, OfCausalConv},
     {"DynamicQuantizeLSTM", kMicrosoft, OfLstmOfColumns},

@@ -12,12 +12,19 @@ namespace {
 
 Result<int64_t> BlockOf(const NodeImporter& node) { return node.Int(kChannelBlockAttr, 16); }
 
-// The known number of channels of a picture; bad input if it is none.
-Result<int64_t> ChannelsOf(const NodeImporter& node, const Expr& x, size_t axis = 1) {
+// The number of channels of a picture; bad input if it is none.
+Result<PrimExpr> ChannelsOf(const NodeImporter& node, const Expr& x, size_t axis = 1) {
   if (DimsOf(x).size() != 4) return node.Invalid("expected a picture of rank 4");
-  const auto channels = ir::AsConstInt(DimsOf(x)[axis]);
-  if (!channels) return node.Unsupported("a symbolic number of channels");
-  return *channels;
+  return DimsOf(x)[axis];
+}
+
+// How many blocks there are of channels that are whole blocks, which the reshape compares that takes them apart.
+Result<PrimExpr> WholeBlocks(const NodeImporter& node, const PrimExpr& channels, int64_t block) {
+  const auto number = ir::AsConstInt(channels);
+  if (number && *number % block != 0) {
+    return node.Invalid(std::to_string(*number) + " channels are no whole blocks of " + std::to_string(block));
+  }
+  return op::SimplifyDim(ir::FloorDiv(channels, ir::Int64(block)));
 }
 
 // Returns x with an axis split into its number of blocks and the block, the axes in this order, in these dims.
@@ -33,21 +40,18 @@ Result<Expr> InOrder(const NodeImporter& node, size_t input) {
   INGOT_ASSIGN_OR_RETURN(const Expr x, node.Input(input));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, input));
   INGOT_ASSIGN_OR_RETURN(const int64_t block, BlockOf(node));
-  INGOT_ASSIGN_OR_RETURN(const int64_t channels, ChannelsOf(node, x));
-  if (channels % block != 0) {
-    return node.Invalid(std::to_string(channels) + " channels are no whole blocks of " + std::to_string(block));
-  }
-  return SplitAndMoved(node, x, {dims[0], ir::Int64(channels / block), dims[2], dims[3], ir::Int64(block)},
-                       {0, 1, 4, 2, 3}, dims);
+  INGOT_ASSIGN_OR_RETURN(const PrimExpr channels, ChannelsOf(node, x));
+  INGOT_ASSIGN_OR_RETURN(const PrimExpr blocks, WholeBlocks(node, channels, block));
+  return SplitAndMoved(node, x, {dims[0], blocks, dims[2], dims[3], ir::Int64(block)}, {0, 1, 4, 2, 3}, dims);
 }
 
 // The other way round: of a whole number of blocks.
 Result<Expr> InBlocks(const NodeImporter& node, const Expr& x) {
   const std::vector<PrimExpr> dims = DimsOf(x);
   INGOT_ASSIGN_OR_RETURN(const int64_t block, BlockOf(node));
-  INGOT_ASSIGN_OR_RETURN(const int64_t channels, ChannelsOf(node, x));
-  return SplitAndMoved(node, x, {dims[0], ir::Int64(channels / block), ir::Int64(block), dims[2], dims[3]},
-                       {0, 1, 3, 4, 2}, dims);
+  INGOT_ASSIGN_OR_RETURN(const PrimExpr channels, ChannelsOf(node, x));
+  INGOT_ASSIGN_OR_RETURN(const PrimExpr blocks, WholeBlocks(node, channels, block));
+  return SplitAndMoved(node, x, {dims[0], blocks, ir::Int64(block), dims[2], dims[3]}, {0, 1, 3, 4, 2}, dims);
 }
 
 Outputs InBlocksAgain(const NodeImporter& node, Result<Expr> y) {
@@ -63,11 +67,13 @@ Outputs ReorderInput(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const int64_t block, BlockOf(node));
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_RETURN_IF_ERROR(StaticRankDims(node, 0).status());
-  INGOT_ASSIGN_OR_RETURN(const int64_t channels, ChannelsOf(node, x, channels_last != 0 ? 3 : 1));
+  INGOT_ASSIGN_OR_RETURN(const PrimExpr given, ChannelsOf(node, x, channels_last != 0 ? 3 : 1));
+  const auto channels = ir::AsConstInt(given);
+  if (!channels) return node.Unsupported("a symbolic number of channels");
   if (channels_last != 0) {
     INGOT_ASSIGN_OR_RETURN(x, Permuted(node, std::move(x), {0, 3, 1, 2}));
   }
-  if (const int64_t rest = channels % block; rest != 0) {
+  if (const int64_t rest = *channels % block; rest != 0) {
     const std::vector<int64_t> widths = {0, 0, 0, block - rest, 0, 0, 0, 0};
     INGOT_ASSIGN_OR_RETURN(
         x, node.Bind("nn.pad", {x},
@@ -82,7 +88,8 @@ Outputs ReorderOutput(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const int64_t channels, node.Int("channels", 0));
   INGOT_ASSIGN_OR_RETURN(const int64_t block, BlockOf(node));
   INGOT_ASSIGN_OR_RETURN(Expr y, InOrder(node, 0));
-  INGOT_ASSIGN_OR_RETURN(const int64_t filled, ChannelsOf(node, y));
+  INGOT_ASSIGN_OR_RETURN(const PrimExpr all, ChannelsOf(node, y));
+  const int64_t filled = ir::AsConstInt(all).value_or(0);  // (implied_dims.cc: the attribute says it)
   if (channels < 1 || channels > filled || filled - channels >= block) {
     return node.Invalid("channels is " + std::to_string(channels) + ", of " + std::to_string(filled) +
                         " in blocks of " + std::to_string(block));
@@ -118,14 +125,16 @@ Outputs BlockedConv(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const int64_t group, node.Int("group", 1));
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_RETURN_IF_ERROR(StaticRankDims(node, 0).status());
-  INGOT_ASSIGN_OR_RETURN(const int64_t channels, ChannelsOf(node, x));
+  INGOT_ASSIGN_OR_RETURN(const PrimExpr given, ChannelsOf(node, x));
+  const auto channels = ir::AsConstInt(given);
+  if (!channels) return node.Unsupported("a symbolic number of channels");
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> weight, StaticRankDims(node, 1));
   if (weight.size() != 4) return node.Invalid("expected weights of rank 4");
   const auto out = ir::AsConstInt(weight[0]), in = ir::AsConstInt(weight[1]);
   if (!out || !in || !ir::AsConstInt(weight[2]) || !ir::AsConstInt(weight[3])) {
     return node.Unsupported("weights of symbolic dims");
   }
-  const bool is_plain = group == 1 && channels<block, is_depthwise = group> 1 && *in == 1 && *out == group;
+  const bool is_plain = group == 1 && *channels<block, is_depthwise = group> 1 && *in == 1 && *out == group;
   const bool has_blocks = *in % block == 0 && group > 0 && *out % group == 0 && *out / group % block == 0;
   if (*out % block != 0 || !(is_plain || is_depthwise || has_blocks)) {
     return node.Invalid("weights of " + std::to_string(*out) + " and " + std::to_string(*in) +
