@@ -5,8 +5,8 @@ when the model runs. (Not the other way round: ONNX Runtime does not compare all
 usage: free_dims.py BIN_DIR [--seed S] [--rounds N] [--only OP,OP] [--places N]
 
 Each round is a small graph of every generator's (operators.py), of which each input has a symbol of its own for each
-axis; in every second round what would be a constant is an input, too. An input that is longer may be taken where
-ONNX Runtime or onnx.reference takes it, too, and gives results of the same shapes. --seed left out: from the commit's
+axis; in every second round what would be a constant is an input, too. An input that is longer is taken where the
+oracle of each node takes it (oracle.py), and then gives what that gives. --seed left out: from the commit's
 hash. INGOT_LONG_TESTS=1 makes 20 rounds of two. Exit code 1: a failure; 77 (skipped) without numpy, onnx and
 onnxruntime."""
 import argparse

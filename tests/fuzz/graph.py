@@ -6,7 +6,6 @@ same length in every assignment, which no compiler can know; P is 1 in one assig
 broadcasts differs from run to run. Generators (generate_*.py) read and add values through `Graph`; a node that an
 oracle rejects, that jumps (oracle.py) or that grows too large is taken back by raising `Skip`."""
 import dataclasses
-import itertools
 import random
 import re
 
@@ -15,6 +14,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 import oracle
+from forms import in_graphs, neighbours, respelled, with_attributes
 from tensors import (BFLOAT16, BOOL, DTYPES, F16, F32, F64, I32, I64, SMALL, U8, draw, is_float, is_whole, largest,
                      onnx_type)
 
@@ -342,43 +342,49 @@ def build_case(graph, nodes, outputs, functions=True):
     read = [graph.values[name] for name in dict.fromkeys(wanted) if name not in made]
     if len(nodes) == len(graph.nodes):  # inputs that nothing reads stay
         read += [v for v in graph.values.values() if v.kind == "input" and v not in read]
+    protos, bodies, needs = list(nodes), [], []
+    rng = random.Random(graph.seed)
+    if functions and graph.seed % 5 == 0:
+        protos, bodies = with_functions(graph, protos, outputs, rng)
+    elif functions and graph.seed % 5 in (1, 2):
+        protos, needs = in_graphs(graph, protos, outputs, graph.reads, rng)
+    count = len(graph.symbols)
+    read += [Value(name, [array] * count, graph.zeros(), "input" if is_input else "constant")
+             for name, array, is_input in needs]
     inputs = [v for v in read if v.kind != "constant"]
     infos = [value_info(v, dim_names(graph, v)) for v in inputs]
     # A result is declared with its dtype and rank, or by its name alone.
     declared = [value_info(graph.values[n], [None] * graph.values[n].rank) if graph.seed % 3 else
                 onnx.ValueInfoProto(name=n) for n in outputs]
-    protos, bodies = list(nodes), []
-    if functions and graph.seed % 5 == 0:
-        protos, bodies = with_functions(graph, protos, outputs)
     proto = helper.make_graph(protos, f"fuzz_{graph.seed}", infos, declared,
                               initializer=[numpy_helper.from_array(v.arrays[0], v.name)
                                            for v in read if v.kind == "constant"])
-    given = [{v.name: v.arrays[i] for v in inputs} for i in range(len(graph.symbols))]
-    expected = [{n: (graph.values[n].arrays[i], graph.values[n].bounds[i]) for n in outputs}
-                for i in range(len(graph.symbols))]
-    return Case(oracle.make_model(proto, graph.opset, bodies), given, expected)
+    given = [{v.name: v.arrays[i] for v in inputs} for i in range(count)]
+    expected = [{n: (graph.values[n].arrays[i], graph.values[n].bounds[i]) for n in outputs} for i in range(count)]
+    model = oracle.make_model(proto, graph.opset, bodies)
+    if functions:
+        given, expected = respelled(model, given, expected, graph, rng)
+    return Case(model, given, expected)
 
 
-def with_functions(graph, nodes, outputs):
-    """One to three neighbours among the nodes become a call of a function of the model, at times twice."""
+def with_functions(graph, nodes, outputs, rng):
+    """One to three neighbours among the nodes become a call of a function of the model, which may call another one."""
     bodies = []
+    reads = lambda node: list(node.input) if node.domain == "local" else graph.reads(node)
     for index in range(1 + graph.seed % 2):
-        start = (graph.seed // 7 + 3 * index) % len(nodes)
-        tail = nodes[start:start + 1 + graph.seed % 3]
-        group = list(itertools.takewhile(lambda node: node.domain == "", tail))
-        if not group or any("" in n.output for n in group):
+        found = neighbours(nodes, rng, reads, outputs, lambda node: node.domain in ("", "local"), most=3)
+        if found is None or any("" in node.output for node in found[1]):
             continue
+        start, group, gives = found
         inside = {name for node in group for name in node.output}
-        read = list(dict.fromkeys(n for node in group for n in graph.reads(node) if n not in inside))
-        later = {n for node in nodes if node not in group for n in (
-            graph.reads(node) if node.domain == "" else node.input)} | set(outputs)
-        gives = [name for node in group for name in node.output if name in later]
-        if not gives:
-            continue
-        name = f"body{index}"
-        bodies.append(helper.make_function("local", name, read, gives, group,
-                                           [helper.make_opsetid("", graph.opset)]))
+        read = list(dict.fromkeys(n for node in group for n in reads(node) if n not in inside))
+        name, imports = f"body{index}", [helper.make_opsetid("", graph.opset)]
+        if any(node.domain for node in group):
+            imports.append(helper.make_opsetid("local", 1))
+        bodies.append(helper.make_function("local", name, read, gives, group, imports))
         nodes = nodes[:start] + [helper.make_node(name, read, gives, domain="local")] + nodes[start + len(group):]
+        if graph.seed % 3 == 0:
+            with_attributes(bodies[-1], nodes[start], graph.opset >= 19, rng)
     return nodes, bodies
 
 

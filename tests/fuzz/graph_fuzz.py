@@ -81,6 +81,12 @@ def minimised(runner, case, state, detail, seconds=90):
     return Minimiser(case, fails, seconds).run()
 
 
+def without_forms(runner, graph, outputs, case, state):
+    """The case without functions and what else forms.py makes of it, if it fails, too."""
+    plain = graph.case(outputs, functions=False)
+    return plain if runner.attempt(plain)[0] == state else case
+
+
 def explained(runner, case, detail):
     """The state of a wrong case, and why it is explained."""
     results = results_of(runner, case)
@@ -146,6 +152,7 @@ def fuzz_here(seed):
             if options.keep:
                 save_case(options.keep / str(seed), case, state, detail)
             if not options.no_minimise and state != "hang":
+                case = without_forms(runner, graph, outputs, case, state)
                 small = minimised(runner, case, state, detail)
                 _, detail = runner.attempt(small)
                 if state == "wrong":
