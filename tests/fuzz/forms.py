@@ -10,8 +10,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tensors import BOOL, F32, I64, IN_BYTES, onnx_type
 
-ODD = ("class", "R", "T", "x:0", "a/b.c", "for", "1", "_", "n n", "None", "é", "int64", "main", "lambda", "self.w[0]", "%3",
-       "-x", "true", "I", "shape", "matched")
+ODD = ("class", "R", "T", "x:0", "a/b.c", "for", "1", "_", "n n", "None", "é", "int64", "main", "lambda", "self.w[0]",
+       "%3", "-x", "true", "I", "shape", "matched")
 ODD_SYMBOLS = ("batch size", "n/2", "?x", "None_1", "class", "d-1x", "seq:len", "é", "unk__12", "floor(h)", "T", "x1")
 
 
@@ -214,8 +214,8 @@ def spell_constants(model, rng):
         how = rng.choice(["bytes", "typed", "node", "default"])
         array = numpy_helper.to_array(tensor)
         if how == "typed" and tensor.data_type in TYPED:
-            whole = array.dtype.kind in "bui"
-            getattr(tensor, TYPED[tensor.data_type]).extend(array.reshape(-1).astype(np.int64 if whole else array.dtype).tolist())
+            whole = array.astype(np.int64) if array.dtype.kind in "bi" else array
+            getattr(tensor, TYPED[tensor.data_type]).extend(whole.reshape(-1).tolist())
             tensor.ClearField("raw_data")
         if how == "default" and tensor.name not in results:
             model.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims)))
