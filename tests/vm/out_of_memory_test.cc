@@ -196,14 +196,12 @@ TEST_CASE("every allocation fails, once or for ever: the status, no leak, and th
 }
 
 TEST_CASE("every allocation fails: states are set whole or not at all, and are got and reset") {
-  constexpr const char* kStates = R"(ingot 1
-state @a float32[4] device 0
-state @b float32[2] device 0
-function @main export () -> () {
-  return []
-}
-)";
-  const std::vector<std::byte> bytes = *vm::EncodeProgram(test::Assembled(kStates));
+  // On the host, and on a device whose memory it does not reach.
+  std::string text, head = "ingot 1\ndevice \"cpu\" 0\ndevice \"null\" 0\n";
+  SUBCASE("host") { text = head + "state @a float32[4] device 0\nstate @b float32[2] device 0\n"; }
+  SUBCASE("device") { text = head + "state @a float32[4] device 1\nstate @b float32[2] device 1\n"; }
+  const std::vector<std::byte> bytes =
+      *vm::EncodeProgram(test::Assembled(text + "function @main export () -> () {\n  return []\n}\n"));
   Objects o;
   REQUIRE(Good(ingot_instance_create(nullptr, &o.instance)));
   REQUIRE(Good(ingot_executable_open_memory(o.instance, bytes.data(), bytes.size(), "m", nullptr, &o.executable)));

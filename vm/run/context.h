@@ -131,7 +131,8 @@ class Context {
   Status CreateStates();
   Status CheckNotRunning() const;
   Status CheckStateValue(StateId state, const TensorView& value, const std::vector<int64_t>& dims) const;
-  Status WriteState(StateId state, const TensorView& value);
+  Result<Tensor> StageState(StateId state, const TensorView& value) const;
+  Status WriteState(StateId state, const TensorView& value, const Tensor& staged);
   Status Start(const std::atomic<bool>* cancelled);
   Status Stop(Status status);
   const LinkedFunction& LinkedOf(const Function& function) const;

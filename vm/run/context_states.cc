@@ -105,28 +105,34 @@ Status Context::CheckStateValue(StateId id, const TensorView& value, const std::
                                         ShapeToString(state.dtype, dims), ", got ", value.TypeToString()});
 }
 
-// On the host this takes no memory, so that states that are set together are all written.
-Status Context::WriteState(StateId id, const TensorView& value) {
+// What has to be in host memory before the state is written: the whole of one that the host does not reach.
+Result<Tensor> Context::StageState(StateId id, const TensorView& value) const {
   const State& state = executable_->program().states[id.value];
+  if (value.num_elements == 0 || devices_.device(state.device).id().is_host_accessible()) return Tensor();
+  INGOT_ASSIGN_OR_RETURN(Tensor whole, Tensor::Allocate(state.dtype, state.dims));
+  std::memset(whole.data(), 0, static_cast<size_t>(whole.size_bytes()));
+  INGOT_ASSIGN_OR_RETURN(const TensorView view, FirstElements(whole, value.shape()));
+  INGOT_RETURN_IF_ERROR(CopyElements(value, view));
+  return whole;
+}
+
+// Takes no memory, so that states that are set together are all written.
+Status Context::WriteState(StateId id, const TensorView& value, const Tensor& staged) {
   if (value.num_elements == 0) return Status();
-  Device& device = devices_.device(state.device);
-  const std::span<const int64_t> dims = value.shape();
+  Device& device = devices_.device(executable_->program().states[id.value].device);
   if (device.id().is_host_accessible()) {
-    INGOT_ASSIGN_OR_RETURN(const TensorView view, FirstElements(states_[id.value], dims));
+    INGOT_ASSIGN_OR_RETURN(const TensorView view, FirstElements(states_[id.value], value.shape()));
     return CopyElements(value, view);
   }
-  INGOT_ASSIGN_OR_RETURN(const Tensor whole, Tensor::Allocate(state.dtype, state.dims));
-  std::memset(whole.data(), 0, static_cast<size_t>(whole.size_bytes()));
-  INGOT_ASSIGN_OR_RETURN(const TensorView view, FirstElements(whole, dims));
-  INGOT_RETURN_IF_ERROR(CopyElements(value, view));
-  INGOT_RETURN_IF_ERROR(device.CopyFromHost(states_[id.value].data(), whole.data(), whole.size_bytes(), {}));
+  INGOT_RETURN_IF_ERROR(device.CopyFromHost(states_[id.value].data(), staged.data(), staged.size_bytes(), {}));
   return device.Synchronize({});
 }
 
 Status Context::SetState(StateId id, const TensorView& value) {
   INGOT_RETURN_IF_ERROR(CheckNotRunning());
   INGOT_RETURN_IF_ERROR(CheckStateValue(id, value, StateDims(id)));
-  return WriteState(id, value);
+  INGOT_ASSIGN_OR_RETURN(const Tensor staged, StageState(id, value));
+  return WriteState(id, value, staged);
 }
 
 Status Context::SetStates(const std::map<std::string, TensorView>& values) {
@@ -159,7 +165,13 @@ Status Context::SetStates(const std::map<std::string, TensorView>& values) {
     }
     INGOT_RETURN_IF_ERROR(CheckStateValue(StateId(i), found->second, dims));
   }
-  for (uint32_t i = 0; i < states.size(); ++i) INGOT_RETURN_IF_ERROR(WriteState(StateId(i), values.at(states[i].name)));
+  std::vector<Tensor> staged(states.size());
+  for (uint32_t i = 0; i < states.size(); ++i) {
+    INGOT_ASSIGN_OR_RETURN(staged[i], StageState(StateId(i), values.at(states[i].name)));
+  }
+  for (uint32_t i = 0; i < states.size(); ++i) {
+    INGOT_RETURN_IF_ERROR(WriteState(StateId(i), values.at(states[i].name), staged[i]));
+  }
   return Status();
 }
 

@@ -27,6 +27,7 @@ Status Devices::Bind(const Program& program, int64_t max_memory_bytes) {
     Bound& bound = bound_.emplace_back();
     INGOT_ASSIGN_OR_RETURN(bound.device, CreateDevice(id, allocator_));
     INGOT_ASSIGN_OR_RETURN(bound.pool, MemoryPool::Create(bound.device, limit));
+    if (!id.is_host_accessible()) zeros_.resize(1 << 16);
   }
   return Status();
 }
@@ -82,11 +83,10 @@ Status Devices::ZeroMemory(size_t number, void* data, int64_t bytes) const {
     }
     return Status();
   }
-  constexpr int64_t kPiece = 1 << 16;
-  const std::vector<std::byte> zeros(kPiece);
-  for (int64_t at = 0; at < bytes; at += kPiece) {
-    const int64_t size = std::min(kPiece, bytes - at);
-    INGOT_RETURN_IF_ERROR(target.CopyFromHost(static_cast<std::byte*>(data) + at, zeros.data(), size, {}));
+  const int64_t piece = std::ssize(zeros_);
+  for (int64_t at = 0; at < bytes; at += piece) {
+    const int64_t size = std::min(piece, bytes - at);
+    INGOT_RETURN_IF_ERROR(target.CopyFromHost(static_cast<std::byte*>(data) + at, zeros_.data(), size, {}));
   }
   return target.Synchronize({});
 }

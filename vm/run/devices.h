@@ -63,6 +63,7 @@ class Devices {
   const HostAllocator& allocator_;
   std::vector<Bound> bound_;
   std::vector<DeviceId> ids_;
+  std::vector<std::byte> zeros_;  // to copy to devices that the host does not reach, which takes no memory then
 #ifdef INGOT_CUDA
   int32_t first_gpu_ = 0;
   bool copies_tensors_ = false;
