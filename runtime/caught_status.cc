@@ -5,6 +5,7 @@
 
 #include <exception>
 #include <new>
+#include <stdexcept>
 
 namespace ingot {
 
@@ -16,6 +17,8 @@ Status CaughtStatus() {
       throw;
     } catch (const abi::__forced_unwind&) {  // the end of a thread that is cancelled
       throw;
+    } catch (const std::length_error&) {  // a container of more elements than memory has addresses
+      throw std::bad_alloc();
     } catch (const std::exception& error) {
       return Status(StatusCode::kFailed, error.what());
     } catch (...) {

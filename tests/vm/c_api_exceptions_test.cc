@@ -55,9 +55,13 @@ struct Api {
   ingot_context* context = nullptr;
   const ingot_function *main = nullptr, *forever = nullptr;
   std::vector<std::byte> bytes = *vm::EncodeProgram(test::Assembled(kProgram));
-  Array<float> x{{1, 2, 3, 4}, {4}}, y{{0, 0, 0, 0}, {4}};
+  Array<float> x{{1, 2, 3, 4}, {4}}, y{std::vector<float>(8), {4}};
+  float* y_values = y.values.data();
 
   explicit Api(Thrower given) : thrower(std::move(given)) {
+    // The results begin at no multiple of 64 bytes, so that a call computes them in memory of the allocator.
+    if (reinterpret_cast<uintptr_t>(y_values) % 64 == 0) y_values += 4;
+    y.tensor.data = y_values;
     ingot_instance_options options = INGOT_INSTANCE_OPTIONS_INIT;
     options.num_threads = 1;
     options.user = &thrower;
@@ -133,7 +137,7 @@ ingot_status* InvokeInto(Api& api, bool& is_right) {
   const ingot_dl_tensor* input = &api.x.tensor;
   ingot_dl_tensor* output = &api.y.tensor;
   ingot_status* status = ingot_invoke_into(api.context, api.main, &input, 1, &output, 1);
-  is_right = api.y.values[3] == 4;
+  is_right = api.y_values[3] == 4;
   return status;
 }
 ingot_status* Task(Api& api, bool& is_right) {
@@ -151,7 +155,7 @@ ingot_status* TaskInto(Api& api, bool& is_right) {
   ingot_task* task = nullptr;
   REQUIRE(Take(ingot_invoke_into_async(api.context, api.main, &input, 1, &output, 1, &task)) == "ok");
   ingot_status* status = ingot_task_wait(task, nullptr, 0);
-  is_right = api.y.values[3] == 4;
+  is_right = api.y_values[3] == 4;
   ingot_task_release(task);
   return status;
 }
@@ -166,6 +170,7 @@ TEST_CASE("C API: exceptions of the embedder's functions end the call alone, in 
       {[] { throw std::runtime_error("no such thing"); }, "no such thing"},
       {[] { throw 7; }, "an exception"},
       {[] { throw std::bad_alloc(); }, "out of memory"},
+      {[] { std::vector<int>().reserve(SIZE_MAX); }, "out of memory"},
   };
   for (const auto& [place, where] : places) {
     for (const auto& [raise, said] : exceptions) {
