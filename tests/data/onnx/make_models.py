@@ -311,6 +311,10 @@ save("recurrent_symbolic.onnx",
       info("v", [1, 48, 3])],
      [info(name, None) for name in ("y", "yh", "yc", "z", "zh")],
      [small("w", 1, 64, 3), small("r", 1, 64, 16), small("s", 1, 48, 16)], opset=14)
+# The size of a kernel that the weights' dims do not say.
+save("implied_dims.onnx", [n("Conv", ["x", "w"], ["y"], name="conv", kernel_shape=[2, 2])],
+     [info("x", ["n", 3, 5, 5]), info("w", [4, 3, "h", "k"])], [info("y", None)])
+
 save("einsum.onnx",
      [n("Einsum", ["x", "y"], ["product"], equation="bhqd,bhkd->bhqk"),
       n("Einsum", ["x", "y"], ["outer"], equation="bhqd,bhkd->qbk"),
