@@ -8,11 +8,15 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from tensors import BOOL, F32, I64, IN_BYTES, onnx_type
+from tensors import BFLOAT16, BOOL, DTYPES, F32, I64, IN_BYTES, onnx_type
 
 ODD = ("class", "R", "T", "x:0", "a/b.c", "for", "1", "_", "n n", "None", "é", "int64", "main", "lambda", "self.w[0]",
        "%3", "-x", "true", "I", "shape", "matched")
 ODD_SYMBOLS = ("batch size", "n/2", "?x", "None_1", "class", "d-1x", "seq:len", "é", "unk__12", "floor(h)", "T", "x1")
+
+
+# What ONNX has sequences of.
+IN_SEQUENCES = [dtype for dtype in DTYPES if dtype != BFLOAT16]
 
 
 # ---- what nodes stand in
@@ -63,7 +67,10 @@ def in_graphs(graph, nodes, outputs, reads, rng):
         typed = [typed_info(names[v.name], v) for v in values]
         zeros = [numpy_helper.from_array(np.zeros(other_dims(v, rng), v.dtype), f"{tag}_zero{i}")
                  for i, v in enumerate(values)]
-        ways = [in_branch, in_branch, in_loop] + [in_rows, in_sequence] * (graph.opset >= 11)
+        ways = [in_branch, in_branch, in_loop] + [in_rows] * (graph.opset >= 11)
+        # (The dims of what a sequence holds are not known where the place is no constant.)
+        if graph.opset >= 11 and all(v.dtype in IN_SEQUENCES and not may_be_shape(v) for v in values):
+            ways.append(in_sequence)
         made, needs = rng.choice(ways)(tag, body, typed, values, gives, zeros, rng)
         inside = {name for part in group for name in part.output}
         captured = list(dict.fromkeys(n for part in group for n in reads(part) if n not in inside))
@@ -88,10 +95,14 @@ def in_branch(tag, body, typed, values, gives, zeros, rng):
             [(f"{tag}_c", np.asarray(is_then, BOOL), rng.random() < 0.8)])
 
 
+def may_be_shape(value):
+    return value.rank == 1 and value.dtype.kind == "i"
+
+
 def other_dims(value, rng):
     """Of what stands in the value's place where it is not computed. Integers may be shapes: they keep their number."""
     same = [d if isinstance(d, int) else 1 for d in value.dims()]
-    return same if rng.random() < 0.4 or (value.rank == 1 and value.dtype.kind == "i") else [1] * value.rank
+    return same if rng.random() < 0.4 or may_be_shape(value) else [1] * value.rank
 
 
 def scalar(name, dtype):
