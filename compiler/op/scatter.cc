@@ -251,6 +251,30 @@ Result<std::vector<ReferenceTensor>> ReferenceScatterNd(const ir::Call& call, st
   });
 }
 
+// A loop along which elements lie side by side: in vectors, and what is left over.
+Stmt LoopInVectors(const PrimExpr& extent, int64_t lanes, const std::function<Stmt(const PrimExpr&)>& body) {
+  const auto vector = [&](int64_t width, const PrimExpr& first) {
+    const ir::PrimVar lane = ir::MakePrimVar("lane");
+    return Stmt(ir::Make<ir::ForNode>(lane, ir::Int64(0), ir::Int64(width), ir::ForKind::kVectorized,
+                                      body(first + PrimExpr(lane))));
+  };
+  const auto known = ir::AsConstInt(extent);
+  if (known && *known < 2) return Loop(extent, body);
+  if (known && *known <= lanes) return vector(*known, ir::Int64(0));
+  const PrimExpr whole = known ? ir::Int64(*known / lanes * lanes) : ir::FloorDiv(extent, ir::Int64(lanes)) * lanes;
+  std::vector<Stmt> parts = {Loop(known ? ir::Int64(*known / lanes) : ir::FloorDiv(extent, ir::Int64(lanes)),
+                                  [&](const PrimExpr& i) { return vector(lanes, i * lanes); })};
+  if (!known) {
+    parts.push_back(Loop(extent - whole, [&](const PrimExpr& i) { return body(whole + i); }));
+  } else if (*known % lanes == 1) {
+    parts.push_back(body(whole));
+  } else if (*known % lanes != 0) {
+    parts.push_back(vector(*known % lanes, whole));
+  }
+  return ir::MakeSeq(std::move(parts));
+}
+
+template <bool has_vectors>
 Statements DefineScatterNd(const TeArgs& args, const Buffers& inputs, const Buffers& outputs) {
   const Buffer& indices = inputs[1];
   const Buffer& updates = inputs[2];
@@ -273,12 +297,21 @@ Statements DefineScatterNd(const TeArgs& args, const Buffers& inputs, const Buff
         return at_places(i, std::move(more));
       });
     }
-    return Loops(rest, [&](const Places& j) {
+    const auto combine = [&](const Places& j) {
       Places to = places;
       to.insert(to.end(), j.begin(), j.end());
       Places from = i;
       from.insert(from.end(), j.begin(), j.end());
       return Store(out, Combined(*CombineOf(args.call()), Load(out, to), Load(updates, from)), to);
+    };
+    if constexpr (!has_vectors) return Loops(rest, combine);
+    return Loops(Dims(rest.begin(), rest.end() - 1), [&](const Places& outer_places) {
+      constexpr int64_t kVectorBits = 512;
+      return LoopInVectors(rest.back(), kVectorBits / std::max<int64_t>(out->dtype.bits, 8), [&](const PrimExpr& last) {
+        Places j = outer_places;
+        j.push_back(last);
+        return combine(j);
+      });
     });
   };
   const Stmt scatter = SpatialNest("scatter", {}, [&](const Places&) {
@@ -577,9 +610,18 @@ bool SortsElements(const ir::Call& call, const Target& target) {
   return IsScatterOnCuda(call, target) && !HasManyLines(call, target);
 }
 
+// Slices whose elements a CPU moves in vectors.
+bool HasRows(const ir::Call& call, const Target& target) {
+  const Result<ir::TensorType> data = TensorArg(call, 0), indices = TensorArg(call, 1);
+  if (target.kind == Target::Kind::kCuda || !data.ok() || !indices.ok() || !(*indices)->dims) return false;
+  const auto depth = ir::AsConstInt((*indices)->dims->back());
+  return (*data)->dtype && (*data)->dtype->bits >= 8 && depth && *depth < (*data)->rank;
+}
+
 double ScatterCost(const ir::Call& call, const Target&) {
   return EstimateElements(call->type) + EstimateElements(call->args[2]->type);
 }
+double RowScatterCost(const ir::Call& call, const Target& target) { return ScatterCost(call, target) / 2; }
 double CudaScatterCost(const ir::Call& call, const Target& target) { return ScatterCost(call, target) / 2; }
 
 }  // namespace
@@ -608,7 +650,8 @@ std::vector<OpRow> ScatterOps() {
        .infer = InferScatterNd,
        .reference = ReferenceScatterNd,
        .fold = FoldExact,
-       .implementations = {{"direct", Always, ScatterCost, {}, BuildStatements<DefineScatterNd>},
+       .implementations = {{"direct", Always, ScatterCost, {}, BuildStatements<DefineScatterNd<false>>},
+                           {"rows", HasRows, RowScatterCost, {}, BuildStatements<DefineScatterNd<true>>},
                            {"cuda_sorted", SortsSlices, CudaScatterCost, {}, BuildStatements<DefineScatterNdOnCuda>}},
        .cases = cases});
   return rows;

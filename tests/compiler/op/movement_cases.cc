@@ -112,6 +112,13 @@ void ScatterCases(CaseBuilder& b) {
     b.Add("scatter_elements", std::string("long_lines_") + reduction,
           {Data(kF32, {5, 4}), Indices({40, 3}, lines), Data(kF32, {40, 3}, 2)}, {{"reduction", reduction}});
   }
+  for (int64_t length : {1, 16, 17, 39}) {  // of slices, in vectors
+    for (const char* reduction : {"update", "max"}) {
+      b.Add("scatter_nd", "slices_of_" + std::to_string(length) + "_" + reduction,
+            {Data(kF32, {5, 2, length}), Indices({3, 1}, {4, -5, 4}), Data(kF32, {3, 2, length}, 2)},
+            {{"reduction", reduction}});
+    }
+  }
   b.Add("scatter_nd", "twice", {Data(kF32, {4}), Indices({3, 1}, {1, 1, 1}), Data(kF32, {3}, 2)});
   b.Add("scatter_nd", "empty", {Data(kF32, {2, 0}), Indices({1, 1}, {1}), Data(kF32, {1, 0})});
   b.Add("scatter_nd", "no_updates", {Data(kF32, {3, 2}), Indices({0, 1}, {}), Data(kF32, {0, 2})});
