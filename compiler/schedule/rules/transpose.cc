@@ -1,8 +1,8 @@
 // Element-wise stages that read along another axis than they write (transpositions, layout conversions, also with
 // arithmetic). The axes fall into runs through which every access moves by constant steps; the run along which it
 // stores, x, and the one along which it loads, y, are cut into squares of one vector register's lanes, which are
-// transposed in registers (vectorize.cc), in blocks of two by two so that cache lines are used up. The rests at the
-// borders run in vectors along either axis.
+// transposed in registers (vectorize.cc), in strips of y. What is left over at the borders is cut into smaller squares, and
+// the last few rows run in vectors along either axis.
 //
 // A run that is shorter than a square takes in the run beside it: x the one through which the stores go on, y the one
 // through which its loads go on. The other accesses divide to find their rows, once per square and row. Where a symbol
@@ -92,11 +92,53 @@ void WidenShort(TransposeRuns& runs, const BlockSite& site, Contiguity& contigui
   while (is_short(runs.runs[runs.y]) && WidenY(runs, contiguity)) continue;
 }
 
-// The side of the squares, of the widest elements.
-int64_t SideOfWidest(const BlockSite& site, const Target& target) {
+// Smaller squares are not worth their code.
+constexpr int64_t kLeastSquare = 4;
+constexpr int64_t kLineBits = 512;
+
+struct Squares {
+  int64_t side = 1;
+  int64_t strip = 1;       // width of a strip: squares beside each other
+  bool has_pairs = false;  // along the strip go pairs of squares, where its length is whole pairs
+  int64_t lanes = 1;       // of vectors outside of squares
+
+  Squares OneWide() const { return {side, side, has_pairs, lanes}; }
+  Squares Smaller() const { return {side / 2, side / 2, false, lanes}; }
+};
+
+int BitsOfWidest(const BlockSite& site) {
   int bits = std::max(static_cast<int>(StoreOf(site).buffer->dtype.bits), 8);
   for (const LoadUse& use : LoadsOf(site)) bits = std::max(bits, static_cast<int>(use.load->buffer->dtype.bits));
-  return SquareSide(bits, target);
+  return bits;
+}
+
+// Rows of this many bits are enough for a square.
+constexpr int64_t kRowBits = 256;
+int64_t UsefulSide(const BlockSite& site, const Target& target) {
+  const int bits = BitsOfWidest(site);
+  return std::min(SquareSide(bits, target), kRowBits / bits);
+}
+
+// Whether each access moves by multiples of so many elements along each run, or goes through it element by element.
+bool MovesByMultiples(const BlockSite& site, const TransposeRuns& runs, int64_t elements) {
+  Contiguity contiguity(site);
+  return std::ranges::all_of(contiguity.accesses(), [&](const LinearAccess& access) {
+    return std::ranges::all_of(runs.runs, [&](const std::vector<int>& run) {
+      const std::optional<int64_t> step = contiguity.Step(access, contiguity.Innermost(run));
+      return step && (*step == 1 || *step % elements == 0);
+    });
+  });
+}
+
+// Rows of 512 bits are worth it where each is a cache line. Others cross a line with almost each load and store, half as
+// many of 256 bits do. A strip is as wide as two squares, so that lines that come from memory are used up; but narrow
+// elements, whose squares have more rows, are in the caches, and where distances of rows are symbols, the addresses of
+// two squares fill the registers.
+Squares ChooseSquares(const BlockSite& site, const TransposeRuns& runs, const Target& target) {
+  const int bits = BitsOfWidest(site);
+  const int64_t lanes = SquareSide(bits, target), side = UsefulSide(site, target);
+  if (MovesByMultiples(site, runs, kLineBits / bits)) return {lanes, 2 * lanes, true, lanes};
+  return {side, bits >= 32 || MovesByMultiples(site, runs, 1) ? 2 * side : side, false, lanes};
 }
 
 Match<TransposeRuns> FindRuns(const BlockSite& site, const Target& target) {
@@ -122,7 +164,7 @@ Match<TransposeRuns> FindRuns(const BlockSite& site, const Target& target) {
     found = true;
   }
   if (!found) return Declined{"its inputs lie along the axis along which it stores"};
-  WidenShort(result, site, contiguity, SideOfWidest(site, target));
+  WidenShort(result, site, contiguity, UsefulSide(site, target));
   for (size_t r : {result.y, result.runs.size() - 1}) {
     const std::optional<int64_t> extent = ConstantExtent(*site.block().iter_vars[contiguity.Innermost(result.runs[r])]);
     if (result.runs[r].size() == 1 && extent && *extent < 4) return Declined{"an axis has fewer than 4 elements"};
@@ -158,20 +200,6 @@ std::vector<Version> Versions(const BlockSite& site, const TransposeRuns& runs, 
   return versions;
 }
 
-// A loop cut into pairs of `side` iterations: outer, middle (the two of a pair), inner. Without pairs, middle is void.
-struct Cut {
-  LoopRV outer, middle, inner;
-};
-Cut CutInSquares(Schedule& s, LoopRV loop, int64_t side) {
-  const auto extent = AsConstInt(s.Loop(loop).loop->extent);
-  if (extent && *extent % (2 * side) == 0) {
-    const LoopRVs loops = s.Split(loop, {kRest, int64_t{2}, side});
-    return {loops[0], loops[1], loops[2]};
-  }
-  const LoopRVs loops = s.Split(loop, {kRest, side});
-  return {loops[0], LoopRV{}, loops[1]};
-}
-
 // The loops of each run, side by side.
 std::vector<std::vector<LoopRV>> LoopsOfRuns(Schedule& s, BlockRV block, const std::vector<std::vector<int>>& runs) {
   const HandleList<InnerLoop> loops = InnerLoops(s, block, LoopRV{});
@@ -193,64 +221,87 @@ std::vector<std::vector<LoopRV>> LoopsOfRuns(Schedule& s, BlockRV block, const s
   return result;
 }
 
-// Squares of the loops cut_y and cut_x, which are nested in some order in front of the rest of their parts.
-void Transpose(Schedule& s, const Cut& cut_y, const Cut& cut_x) {
-  std::vector<LoopRV> square;
-  if (!s.IsVoid(cut_y.middle)) square.push_back(cut_y.middle);
-  if (!s.IsVoid(cut_x.middle)) square.push_back(cut_x.middle);
-  square.push_back(cut_y.inner);
-  square.push_back(cut_x.inner);
-  s.Reorder(square);
-  s.Vectorize(cut_x.inner);
-  s.Vectorize(cut_y.inner);
+// A strip: loops over its squares, and the one along a square's side.
+struct SquareStrip {
+  std::vector<LoopRV> squares;
+  LoopRV inner;
+};
+
+// Squares of a strip and of `side` iterations of the other loop, which are nested in this order.
+void Transpose(Schedule& s, const SquareStrip& strip, const SquareStrip& other, bool is_y_first) {
+  std::vector<LoopRV> order = strip.squares;
+  order.insert(order.end(), other.squares.begin(), other.squares.end());
+  const LoopRV y = is_y_first ? strip.inner : other.inner, x = is_y_first ? other.inner : strip.inner;
+  order.push_back(y);
+  order.push_back(x);
+  s.Reorder(order);
+  s.Vectorize(x);
+  s.Vectorize(y);
 }
 
-// The loops y { x }: strips of rows, which are cut in squares. Returns the loop over strips (void: there is none).
-LoopRV CutRowsFirst(Schedule& s, LoopRV y, LoopRV x, int64_t side) {
-  const Schedule::Parts rows = s.LoopPartition(y, side);
-  LoopRV strips;
-  if (!s.IsVoid(rows.main)) {
-    const Cut cut_y = CutInSquares(s, rows.main, side);
-    strips = cut_y.outer;
-    // Inside of the strip: x, then the strip's rows.
-    std::vector<LoopRV> below{cut_y.outer, x};
-    if (!s.IsVoid(cut_y.middle)) below.push_back(cut_y.middle);
-    below.push_back(cut_y.inner);
-    s.Reorder(below);
-    const Schedule::Parts columns = s.LoopPartition(x, side);
-    if (!s.IsVoid(columns.main)) Transpose(s, cut_y, CutInSquares(s, columns.main, side));
-    if (!s.IsVoid(columns.tail)) {  // vectors along y: contiguous loads, elements stored one by one
-      s.Vectorize(s.GetLoops(s.GetChildBlocks(columns.tail)[0]).back());
+// The loops below a part that a loop around one block was cut in.
+HandleList<InnerLoop> LoopsOfPart(Schedule& s, LoopRV part) { return InnerLoops(s, s.GetChildBlocks(part)[0], part); }
+
+// Cuts the loop `along`, around the loops of a strip, in squares, what is left over in smaller ones, and that in
+// vectors along the strip, as long as the first squares' side.
+void CutAlong(Schedule& s, LoopRV along, SquareStrip strip, const Squares& squares, bool is_y_first) {
+  const Schedule::Parts parts = s.LoopPartition(along, squares.side);
+  if (!s.IsVoid(parts.main)) {
+    const auto extent = AsConstInt(s.Loop(parts.main).loop->extent);
+    const bool has_pairs = squares.has_pairs && extent && *extent % (2 * squares.side) == 0;
+    const LoopRVs loops =
+        has_pairs ? s.Split(parts.main, {kRest, int64_t{2}, squares.side}) : s.Split(parts.main, {kRest, squares.side});
+    SquareStrip other{{}, loops.back()};
+    if (has_pairs) other.squares.push_back(loops[1]);
+    if (!IsConstInt(s.Loop(strip.inner).loop->extent, squares.side)) {
+      const LoopRVs parts_of_side = s.Split(strip.inner, {kRest, squares.side});
+      strip.squares.push_back(parts_of_side[0]);
+      strip.inner = parts_of_side[1];
     }
+    Transpose(s, strip, other, is_y_first);
   }
-  if (!s.IsVoid(rows.tail)) {  // along x
-    VectorizeRun(s, s.GetLoops(s.GetChildBlocks(rows.tail)[0]).back(), {side, 1});
-  }
-  return strips;
+  if (s.IsVoid(parts.tail)) return;
+  const HandleList<InnerLoop> inside = LoopsOfPart(s, parts.tail);
+  const Squares smaller = squares.Smaller();
+  const auto left = AsConstInt(s.Loop(parts.tail).loop->extent);
+  if (smaller.side < kLeastSquare || (left && *left < kLeastSquare)) return s.Vectorize(inside.back().loop);
+  SquareStrip rest{{}, inside.back().loop};
+  for (size_t i = 0; i + 1 < inside.size(); ++i) rest.squares.push_back(inside[i].loop);
+  CutAlong(s, parts.tail, std::move(rest), smaller, is_y_first);
 }
 
-// The same the other way round, so that the rows which a square divides to find serve all of y.
-LoopRV CutColumnsFirst(Schedule& s, LoopRV y, LoopRV x, int64_t side) {
-  s.Reorder({x, y});
-  const Schedule::Parts columns = s.LoopPartition(x, side);
-  LoopRV strips;
-  if (!s.IsVoid(columns.main)) {
-    const Cut cut_x = CutInSquares(s, columns.main, side);
-    strips = cut_x.outer;
-    std::vector<LoopRV> below{cut_x.outer, y};
-    if (!s.IsVoid(cut_x.middle)) below.push_back(cut_x.middle);
-    below.push_back(cut_x.inner);
-    s.Reorder(below);
-    const Schedule::Parts rows = s.LoopPartition(y, side);
-    if (!s.IsVoid(rows.main)) Transpose(s, CutInSquares(s, rows.main, side), cut_x);
-    if (!s.IsVoid(rows.tail)) s.Vectorize(s.GetLoops(s.GetChildBlocks(rows.tail)[0]).back());  // along x
+// The loops outer { inner }: strips of the outer one, which are cut in squares; what is left over in narrower strips,
+// and that in vectors along the inner one. Returns the loop over the widest strips (void: there is none).
+LoopRV CutInStrips(Schedule& s, LoopRV outer, LoopRV inner, const Squares& squares, bool is_y_first) {
+  LoopRV widest;
+  const Schedule::Parts parts = s.LoopPartition(outer, squares.strip);
+  if (!s.IsVoid(parts.main)) {
+    const int64_t beside = squares.strip / squares.side;
+    const LoopRVs loops =
+        beside > 1 ? s.Split(parts.main, {kRest, beside, squares.side}) : s.Split(parts.main, {kRest, squares.side});
+    widest = loops[0];
+    std::vector<LoopRV> order{loops[0], inner};
+    SquareStrip strip{{}, loops.back()};
+    if (beside > 1) strip.squares.push_back(loops[1]);
+    order.insert(order.end(), strip.squares.begin(), strip.squares.end());
+    order.push_back(strip.inner);
+    s.Reorder(order);
+    CutAlong(s, inner, std::move(strip), squares, is_y_first);
   }
-  if (!s.IsVoid(columns.tail)) VectorizeRun(s, s.GetLoops(s.GetChildBlocks(columns.tail)[0]).back(), {side, 1});
-  return strips;
+  if (s.IsVoid(parts.tail)) return widest;
+  const LoopRV rest = LoopsOfPart(s, parts.tail).back().loop;
+  const Squares narrower = squares.strip > squares.side ? squares.OneWide() : squares.Smaller();
+  if (narrower.side < kLeastSquare) {
+    VectorizeRun(s, rest, {squares.lanes, 1});
+    return widest;
+  }
+  const LoopRV strips = CutInStrips(s, parts.tail, rest, narrower, is_y_first);
+  return s.IsVoid(widest) ? strips : widest;
 }
 
 // Schedules the block, a copy of the site's, in squares of these runs.
-void ScheduleRuns(Schedule& s, BlockRV block, const BlockSite& site, const TransposeRuns& runs, int64_t side) {
+void ScheduleRuns(Schedule& s, BlockRV block, const BlockSite& site, const TransposeRuns& runs,
+                  const Squares& squares) {
   std::vector<LoopRV> order, others;
   LoopRV x, y;
   const std::vector<std::vector<LoopRV>> loops = LoopsOfRuns(s, block, runs.runs);
@@ -269,7 +320,13 @@ void ScheduleRuns(Schedule& s, BlockRV block, const BlockSite& site, const Trans
   order.push_back(x);
   s.Reorder(order);
   const LoopRV around = others.size() > 1 ? s.Fuse(others) : others.empty() ? LoopRV{} : others[0];
-  const LoopRV strips = runs.is_wide_x ? CutColumnsFirst(s, y, x, side) : CutRowsFirst(s, y, x, side);
+  LoopRV strips;
+  if (runs.is_wide_x) {  // the rows which a square divides to find serve all of y
+    s.Reorder({x, y});
+    strips = CutInStrips(s, x, y, squares.OneWide(), false);
+  } else {
+    strips = CutInStrips(s, y, x, squares, true);
+  }
   const LoopRV parallel = !s.IsVoid(around) && !IsConstInt(s.Loop(around).loop->extent, 1) ? around : strips;
   if (s.IsVoid(parallel)) return;
   const auto extent = AsConstInt(s.Loop(parallel).loop->extent);
@@ -288,9 +345,8 @@ Match<> MatchesTranspose(const ScheduleState& state, const BlockSite& site, cons
 
 std::vector<BlockName> ApplyTranspose(Schedule& s, const BlockSite& site, const Target& target) {
   const TransposeRuns runs = *FindRuns(site, target);
-  const int64_t side = SideOfWidest(site, target);
   BlockRV block = s.GetBlock(site.block().name);
-  const std::vector<Version> versions = Versions(site, runs, side);
+  const std::vector<Version> versions = Versions(site, runs, UsefulSide(site, target));
   if (!versions.empty()) {
     LoopRV once = s.AddUnitLoop(block);
     std::vector<LoopRV> order{once};
@@ -302,12 +358,12 @@ std::vector<BlockName> ApplyTranspose(Schedule& s, const BlockSite& site, const 
       const Schedule::Parts parts = s.PartitionAt(once, version.is_better);
       if (s.IsVoid(parts.tail)) break;
       const BlockRV rest = s.GetChildBlocks(parts.tail)[0];
-      if (!s.IsVoid(parts.main)) ScheduleRuns(s, block, site, version.runs, side);
+      if (!s.IsVoid(parts.main)) ScheduleRuns(s, block, site, version.runs, ChooseSquares(site, version.runs, target));
       block = rest;
       once = parts.tail;
     }
   }
-  ScheduleRuns(s, block, site, runs, side);
+  ScheduleRuns(s, block, site, runs, ChooseSquares(site, runs, target));
   return {site.block().name};
 }
 

@@ -77,6 +77,9 @@ void TransformCases(CaseBuilder& b) {
   row.dims = {1, 8};
   b.Add("squeeze", "specials", {row});
   MoveCases(b, "permute_dims", {{"axes", ints({2, 0, -2})}}, {2, 3, 4});
+  for (DataType dtype : FindOp("permute_dims")->cases.dtypes) {  // squares of every size, and rests
+    b.Add("permute_dims", "squares_" + dtype.ToString(), {Data(dtype, {2, 31, 45})}, {{"axes", ints({0, 2, 1})}});
+  }
   b.Add("permute_dims", "reverse", {Data(kF32, {2, 3, 4})});
   b.Add("permute_dims", "rank0", {Data(kF32, {})});
   b.Add("permute_dims", "empty", {Data(kF32, {0, 3})});

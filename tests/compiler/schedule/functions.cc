@@ -492,6 +492,13 @@ std::vector<Case> AllCases() {
            {0, 3, 5}, {1, 1, 1}, {1, 17, 5}, {2, 9, 17}, {17, 3, 1}, {18, 9, 2}, {16, 2, 16}, {17, 0, 17}, {3, 5, 3}}) {
     cases.back().shapes.push_back({d, {d[0]}, {d[2], d[1], d[0]}});
   }
+  // Every kind of square and rest, along either axis.
+  const PrimVar columns = MakePrimVar("columns");
+  cases.push_back({"transpose of any size", TransposeInner(rows, columns, N()), 1, {}});
+  for (const auto& [m, n] : std::vector<std::pair<int64_t, int64_t>>{
+           {0, 5}, {5, 0}, {1, 1}, {3, 33}, {33, 3}, {4, 9}, {7, 15}, {8, 16}, {13, 28}, {16, 31}, {32, 48}, {47, 63}}) {
+    cases.back().shapes.push_back({{2, m, n}, {2, n, m}, {2, n, m}});
+  }
   with_lengths("transpose of any length", TransposeInner(c(1), N(), c(10)), [](int64_t n) {
     return Dims{{1, n, 10}, {1, 10, n}, {1, 10, n}};
   });
