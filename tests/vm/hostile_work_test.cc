@@ -13,6 +13,7 @@
 
 #include "formats/container_writer.h"
 #include "runtime/utf8.h"
+#include "tests/allocation_counter.h"
 #include "tests/processor_time.h"
 #include "tests/vm/round_trip.h"
 #include "vm/program/golden_cases.h"
@@ -356,6 +357,34 @@ TEST_CASE("calls share a budget for what is proved of them") {
     CHECK(Verify(program).message().ends_with("the functions together are too complex [FlowWork]"));
     CHECK(test::ProcessorSeconds() - began < kBounded);
   }
+}
+
+TEST_CASE("inputs and outputs that may share memory are looked for in bounded time and memory") {
+  constexpr size_t kCount = 2000, kRegisters = 60'000;
+  const Type input = Type::Tensor(DataType::Float(32), {DimCode(1)}, Storage::kBorrowed);
+  const Type output = Type::Tensor(DataType::Float(32), {DimCode(1)});
+  Program program = test::Assembled("ingot 1\nfunction @main export () -> () {\n  return []\n}\n");
+  Function& main = program.functions[0];
+  main.signature.params.assign(kCount, {"x", input});
+  main.signature.results.assign(kCount, {"y", output});
+  main.registers.assign(kCount, input);
+  main.registers.insert(main.registers.end(), kCount, output);
+  main.registers.insert(main.registers.end(), kRegisters, Type::Int());
+  main.code.clear();
+  RegisterList results;
+  for (size_t i = 0; i < kCount; ++i) {
+    const auto made = static_cast<int64_t>(kCount + i);
+    main.code.emplace_back(Opcode::kAllocOutput, std::vector<Operand>{made, int64_t(i), std::vector{DimCode(1)}});
+    results.push_back(static_cast<uint32_t>(made));
+  }
+  main.code.emplace_back(Opcode::kReturn, std::vector<Operand>{results});
+  const int64_t before = test::LiveBytes();
+  test::TakePeakBytes();
+  const double began = test::ProcessorSeconds();
+  const auto opened = Executable::FromProgram(*Instance::Create({}), std::move(program), "m", {});
+  REQUIRE_MESSAGE(opened.ok(), opened.status().message());
+  CHECK(test::ProcessorSeconds() - began < kBounded);
+  CHECK(test::TakePeakBytes() - before < 32 << 20);
 }
 
 TEST_CASE("golden cases of more tensors than anybody compares are refused") {

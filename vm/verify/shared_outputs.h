@@ -3,7 +3,7 @@
 // kernel's descriptor declares that this parameter may be written in place (kernel_abi.h allows no other overlap).
 //
 // In: a verified function. Out: pairs. Functions with jumps have none, since their instructions do not run in their
-// order.
+// order; nor have those of so many inputs, outputs and instructions that finding the pairs would take long.
 #pragma once
 
 #include <cstdint>
