@@ -384,7 +384,7 @@ class Inspection {
     }
     Result<vm::Program> program =
         options_.doctor ? vm::DecodeProgramWithoutWeights(container) : vm::DecodeProgram(container);
-    if (damage.ok()) damage = program.ok() ? vm::Verify(*program) : program.status();
+    if (damage.ok()) damage = program.ok() ? vm::Verify(*program, container) : program.status();
     if (damage.ok() && options_.verify) damage = container.VerifyHashes();
     if (damage.ok() && options_.verify) damage = VerifyWeightFiles(container, *program);
     if (damage.ok() && options_.verify) damage = vm::DecodeGoldenCases(container).status();

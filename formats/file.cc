@@ -154,7 +154,7 @@ Status InputFile::Read(ReadMode mode, FileCalls& calls) {
     bytes_ = {static_cast<const std::byte*>(mapping), size};
     return Status();
   }
-  copy_.reset(new (std::nothrow) std::byte[size]);
+  copy_ = {static_cast<std::byte*>(AllocateAligned(size, kCopyAlignment)), FreeCopy{size}};
   if (copy_ == nullptr) {
     return Status::OutOfMemory({path_, ": out of memory: ", size, " bytes requested"});
   }

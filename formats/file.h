@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/host_allocator.h"
 #include "runtime/shared_bytes.h"
 #include "runtime/status.h"
 
@@ -63,8 +64,13 @@ class InputFile {
   InputFile() = default;
   Status Read(ReadMode mode, FileCalls& calls);  // of fd_
   std::string path_;
+  static constexpr size_t kCopyAlignment = 64;  // as constants have it in a mapped file
+  struct FreeCopy {
+    size_t size_bytes;
+    void operator()(std::byte* copy) const { FreeAligned(copy, size_bytes, kCopyAlignment); }
+  };
   std::span<const std::byte> bytes_;
-  std::unique_ptr<std::byte[]> copy_;
+  std::unique_ptr<std::byte, FreeCopy> copy_;
   void* mapping_ = nullptr;
   int fd_ = -1;
 };

@@ -18,6 +18,7 @@ set_target_properties(ingot PROPERTIES EXPORT_NAME runtime)
 set_target_properties(ingot_archive PROPERTIES EXPORT_NAME runtime_static)
 target_link_libraries(ingot_archive INTERFACE $<INSTALL_INTERFACE:ingot::zstd>
   $<$<BOOL:${INGOT_SIGNATURES}>:$<INSTALL_INTERFACE:ingot::sodium>> Threads::Threads stdc++ m)
+target_link_options(ingot_archive INTERFACE ${INGOT_WRAP_OPTIONS})
 install(TARGETS ingot ingot_archive EXPORT ingot-runtime
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime
@@ -50,6 +51,7 @@ set(INGOT_PC_SODIUM "")
 if(INGOT_SIGNATURES)
   set(INGOT_PC_SODIUM -lsodium)
 endif()
+list(TRANSFORM INGOT_WRAP_OPTIONS REPLACE "^LINKER:" "-Wl," OUTPUT_VARIABLE INGOT_PC_WRAP)
 configure_file(scripts/cmake/ingot-runtime.pc.in ${CMAKE_BINARY_DIR}/cmake/ingot-runtime.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/cmake/ingot-runtime.pc
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT runtime)

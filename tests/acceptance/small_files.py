@@ -166,15 +166,20 @@ def compressed(name, rows, *sections):
 QUICK = "ingot 1\nfunction @main export (x: int) -> (n: int) {\n  return [r0]\n}\n"
 
 
+def roomy(text):
+    """The text with a constant of a megabyte, so that the file may take more memory as it is read."""
+    return text.replace("\nfunction", '\nconstant "room" int8[1000000] = zeros\nfunction', 1)
+
+
 def kernel_calls():
     """Calls of a kernel of 250 parameters of rank 8, whose extents are formulas of 63 steps. Of more calls the
     assembler says that they are too complex (vm/hostile_work_test.cc)."""
     extent = " + ".join(["n"] * 32)
     parameters = "\n".join(f"  in a{i}: int8[{', '.join([extent] * 8)}]" for i in range(250))
     call = "  call_kernel @k, [" + ", ".join(["r1"] * 250) + "], [r0]\n"
-    rows = sections_of(assemble(f"ingot 1\nkernel @k {{\n  int n: int64\n{parameters}\n}}\n"
-                                "function @main export [n](x: int8[?, ?, ?, ?, ?, ?, ?, n]) -> () {\n" + call * 50 +
-                                "  return []\n}\n", "calls"))
+    text = (f"ingot 1\nkernel @k {{\n  int n: int64\n{parameters}\n}}\n"
+            "function @main export [n](x: int8[?, ?, ?, ?, ?, ?, ?, n]) -> () {\n" + call * 50 + "  return []\n}\n")
+    rows = sections_of(assemble(roomy(text), "calls"))
     yield compressed("kernel_calls", rows, "functions", "kernels"), [], {USAGE}
 
 
@@ -225,7 +230,7 @@ def peak():
                 "".join(f"  register r{i}: int8[n]\n" for i in names) +
                 "".join(f"  alloc r{i}, [r0]\n" for i in names) +
                 "".join(f"  release r{i}\n" for i in names) + "  return []\n}\n")
-        rows = sections_of(assemble(text.replace("[r0]", "[n]"), "peak"))
+        rows = sections_of(assemble(roomy(text.replace("[r0]", "[n]")), "peak"))
         yield compressed("peak", rows, "functions"), ["--input", "4xi8=1 2 3 4"], {0}
 
 
@@ -289,7 +294,7 @@ def many_functions():
     for count in 3000, 30000:
         text = ("ingot 1\n" + "".join(f"function @f{i} () -> () {{\n  return []\n}}\n" for i in range(count)) +
                 QUICK.partition("\n")[2].replace("{\n", "{\n" + f"  call_function [], @f{count - 1}, []\n" * count))
-        rows = sections_of(assemble(text, "functions"))
+        rows = sections_of(assemble(roomy(text), "functions"))
         yield compressed("functions", rows, "functions", "strings"), ["--input", 1], {0 if count == 3000 else LATE}
 
 
@@ -330,7 +335,7 @@ def printed():
                 f") {{\n  register r0: constant float64[1]\n  register r1: float64[{dims}]\n  const_tensor r0, #0\n"
                 f"  alloc r1, [{dims}]\n  call_builtin [], broadcast_to, [r1, r0]\n  return [r1" + ", r1" * (count - 1) +
                 "]\n}\n")
-        rows = sections_of(assemble(text, name))
+        rows = sections_of(assemble(roomy(text), name))
         yield compressed(name, rows, "functions"), [], {0}
 
 
@@ -339,7 +344,7 @@ def differences():
     for count in 1000, 10000:
         text = "ingot 1\n" + "".join(f"function @f{i} () -> () {{\n  call_function [], @f{count - 1 - i}, []\n"
                                      "  return []\n}\n" for i in range(count))
-        made = compressed("compared", sections_of(assemble(text, "compared")), "functions", "strings")
+        made = compressed("compared", sections_of(assemble(roomy(text), "compared")), "functions", "strings")
         run("vm-inspect", made, "--diff", made, expected={0})
     return ()
 
@@ -351,7 +356,7 @@ def symbols():
         text = (f"ingot 1\nfunction @main export [{', '.join(names)}](" +
                 ", ".join(f"x{i}: int8[{name}]" for i, name in enumerate(names)) +
                 ") -> () {\n  return []\n}\n")
-        rows = sections_of(assemble(text, "symbols"))
+        rows = sections_of(assemble(roomy(text), "symbols"))
         yield compressed("symbols", rows, "signatures", "strings"), [], {USAGE}
 
 

@@ -135,12 +135,29 @@ TEST_SUITE("checks") {
     ExpectFailure(deep.Decode(), "TypeDepth");
 
     if (!test::IsWorthTesting("vm.CountCap")) return;
-    ByteWriter strings;
-    strings.Varint(kMaxDecodedItems + 1);
-    strings.Zeros(kMaxDecodedItems + 1);
-    RawSections many = RawSections::Empty();
-    many.sections[SectionKind::kStrings] = strings.Take();
-    ExpectFailure(many.Decode(), "CountCap");
+    constexpr uint64_t kOperands = (1 << 16) + 1;
+    ByteWriter many;
+    for (const int value : {1, 0, 1, 0, 0, 1}) many.U8(static_cast<uint8_t>(value));
+    many.Varint(kOperands + 4);
+    many.U8(7);  // return
+    many.Varint(kOperands);
+    many.Zeros(kOperands);
+    RawSections operands = Code({7, 0});
+    operands.sections[SectionKind::kFunctions] = many.Take();
+    ExpectFailure(operands.Decode(), "CountCap");
+  }
+
+  TEST_CASE("decoding refuses tables whose rows take more memory than a file of this size may have") {
+    if (!test::IsWorthTesting("vm.HeapCap")) return;
+    ByteWriter functions;
+    for (const int value : {1, 0, 1, 0}) functions.U8(static_cast<uint8_t>(value));
+    functions.Varint(15'000);
+    functions.Zeros(15'000);
+    for (const int value : {1, 2, 7, 0}) functions.U8(static_cast<uint8_t>(value));
+    RawSections large = Code({7, 0});
+    large.sections[SectionKind::kFunctions] = functions.Take();
+    large = std::move(large).With(SectionKind::kSignatures, {1, 0, 1, 0, 0, 0, 0});  // with the type int
+    ExpectFailure(large.Decode(), "HeapCap");
   }
 
   TEST_CASE("verifying refuses programs that only code can build") {

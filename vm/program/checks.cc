@@ -3,6 +3,7 @@
 #include "vm/program/checks.h"
 
 #include "vm/program/program.h"
+#include "vm/program/reading_heap.h"
 
 namespace ingot::vm {
 namespace {
@@ -28,6 +29,13 @@ std::span<const CheckInfo> AllChecks() { return kCheckRows; }
 Verdict Verdict::Fail(const CheckSet& checks, Check check, Text message) {
   if (!checks.Has(check)) return Stop(Status(kLeftOut, "the check is left out"));
   return Stop(Status(StatusCode::kCorrupt, {message, " [", kNames[static_cast<size_t>(check)], "]"}));
+}
+
+Status AsksForTooMuchHeap(const CheckSet& checks, const std::string& name, size_t file_bytes) {
+  return Verdict::Fail(checks, Check::kHeapCap,
+                       {name, name.empty() ? "" : ": ", "takes more than ", ReadingHeapBytes(file_bytes),
+                        " bytes of memory to read"})
+      .status();
 }
 
 Status Verdict::status() && { return status_.code() == kLeftOut ? Status() : std::move(status_); }

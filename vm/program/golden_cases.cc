@@ -7,6 +7,7 @@
 #include "formats/byte_writer.h"
 #include "runtime/utf8.h"
 #include "vm/program/limits.h"
+#include "vm/program/reading_heap.h"
 
 namespace ingot::vm {
 namespace {
@@ -136,6 +137,7 @@ Result<std::vector<GoldenCase>> DecodeGoldenCases(const formats::Container& cont
   const formats::Section* section = container.Find(formats::SectionKind::kGoldenCases);
   if (section == nullptr) return std::vector<GoldenCase>();
   INGOT_ASSIGN_OR_RETURN(SharedBytes bytes, container.Read(*section));
+  const HeapBudget budget(ReadingHeapBytes(container.bytes().size()));  // beyond it is out of memory
   return CaseReader(std::move(bytes)).Run();
 }
 

@@ -9,16 +9,12 @@ namespace ingot::vm {
 inline constexpr int kMaxTensorRank = 8;
 inline constexpr int kMaxTypeDepth = 16;
 inline constexpr int64_t kMaxTypeWeight = 512;  // types and formula steps that one type is made of
-// Caps for all tables together (registers, instructions, strings, plan entries, ...), of which an item takes some
-// hundred bytes of memory, however little it takes in the file; and for all copies of texts together.
-inline constexpr int64_t kMaxDecodedItems = 1 << 23;
-inline constexpr int64_t kMaxDecodedText = 1 << 28;
-// How much of these caps a file may use, and to how many bytes its compressed tables may decompress: an amount that
-// every file has, and an amount for each of its bytes, several times what the densest tables need.
-inline constexpr int64_t kFreeItems = 1 << 16;
-inline constexpr int64_t kItemsPerByte = 16;
+// The heap for reading a file (reading_heap.h), and to how many bytes its compressed tables may decompress: an amount
+// that every file has, and an amount for each of its bytes, up to a maximum. The tables that the compiler writes take
+// 14 to 24 bytes per byte.
 inline constexpr int64_t kFreeBytes = 1 << 20;
 inline constexpr int64_t kBytesPerByte = 64;
+inline constexpr int64_t kMaxReadingHeap = int64_t{1} << 32;
 inline constexpr int64_t kMaxDevices = 64;
 inline constexpr int64_t kMaxFunctions = 1 << 20;
 inline constexpr int64_t kMaxRegisters = 1 << 20;   // per function

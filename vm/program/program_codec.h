@@ -44,5 +44,7 @@ Result<Program> DecodeProgram(const formats::Container& container, const CheckSe
 // The same, but constants have sizes and no elements: their bytes are addresses that cannot be read. For tools that
 // show a file without reading or decompressing its weights.
 Result<Program> DecodeProgramWithoutWeights(const formats::Container& container);
+// DecodeProgram for a caller who has limited the heap for the file already (vm/program/reading_heap.h), as both others do.
+Result<Program> DecodeInHeap(const formats::Container& container);
 
 }  // namespace ingot::vm

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "vm/program/program_reader.h"
+#include "vm/program/reading_heap.h"
 
 namespace ingot::vm {
 namespace {
@@ -60,6 +61,7 @@ class Decoder {
         return reader_.Fail(Check::kSectionPresent, {"the section \"", SectionKindName(row.kind), "\" is missing"});
       }
       if (!reader_.ChargeTable(section->size)) return false;
+      const HeapCharge decompressed(section->codec == formats::Codec::kNone ? 0 : section->size);
       Result<SharedBytes> bytes = container_.Read(*section);
       if (!bytes.ok()) return reader_.Stop(std::move(bytes).status());
       const std::string label = StrCat({"section \"", section->Label(), "\""});
@@ -117,8 +119,7 @@ class Decoder {
         }))
       return false;
     return reader_.List(program_.kernels, [&](Kernel& kernel) {
-      return (reader_.Charge(Reader::kItemsPerKernel) && KernelFields(reader_, kernel)) ||
-             reader_.Inside("kernel ", program_.kernels.size() - 1);
+      return KernelFields(reader_, kernel) || reader_.Inside("kernel ", program_.kernels.size() - 1);
     });
   }
 
@@ -148,13 +149,9 @@ class Decoder {
     Result<SharedBytes> data = with_weights_ ? container_.Read(*section) : ReserveAddresses(section->size);
     if (!data.ok()) return reader_.Stop(std::move(data).status());
     reader_.SetPayloads(std::move(*data));
-    if (!reader_.List(program_.constants, [&](Constant& constant) {
-          return reader_.Charge(Reader::kItemsPerRow) && ConstantFields(reader_, constant);
-        }))
+    if (!reader_.List(program_.constants, [&](Constant& constant) { return ConstantFields(reader_, constant); }))
       return false;
-    return reader_.List(program_.states, [&](State& state) {
-      return reader_.Charge(Reader::kItemsPerRow) && StateFields(reader_, state);
-    });
+    return reader_.List(program_.states, [&](State& state) { return StateFields(reader_, state); });
   }
 
   bool Weights() {
@@ -175,14 +172,23 @@ class Decoder {
   Program program_;
 };
 
+Result<Program> Decode(const formats::Container& container, const CheckSet& checks, bool with_weights) {
+  return WithinReadingHeap(checks, "", container.bytes().size(),
+                           [&] { return Decoder(container, checks, with_weights).Run(); });
+}
+
 }  // namespace
 
 Result<Program> DecodeProgramWithoutWeights(const formats::Container& container) {
-  return Decoder(container, CheckSet::All(), /*with_weights=*/false).Run();
+  return Decode(container, CheckSet::All(), /*with_weights=*/false);
 }
 
 Result<Program> DecodeProgram(const formats::Container& container, const CheckSet& checks) {
-  return Decoder(container, checks, /*with_weights=*/true).Run();
+  return Decode(container, checks, /*with_weights=*/true);
+}
+
+Result<Program> DecodeInHeap(const formats::Container& container) {
+  return Decoder(container, CheckSet::All(), /*with_weights=*/true).Run();
 }
 
 }  // namespace ingot::vm

@@ -13,30 +13,18 @@
 #include "runtime/utf8.h"
 #include "vm/program/limits.h"
 #include "vm/program/program_fields.h"
+#include "vm/program/reading_heap.h"
 
 namespace ingot::vm {
 
-// Everything that takes far more bytes in memory than in the file counts against a budget for the whole file: rows of
-// tables, each of the types that a type copies, steps of formulas, register operands, and text. An item stands for some
-// hundred bytes of memory; what takes more counts as several. The budget follows from the size of the file, so that a
-// small file cannot ask for much memory.
+// A list grows as its items are read, each of one byte at least: what all of them take is bounded by the heap for
+// reading the file (vm/program/reading_heap.h), and nothing is counted here but the tables' own bytes.
 class Reader {
  public:
-  // The items that a row of a table counts as, where that is more than one.
-  static constexpr int64_t kItemsPerFunction = 16;  // linked it takes as much again
-  static constexpr int64_t kItemsPerKernel = 16;
-  static constexpr int64_t kItemsPerInstruction = 8;
-  static constexpr int64_t kItemsPerType = 3;
-  static constexpr int64_t kItemsPerRow = 4;  // of plans, constants, states
   static constexpr uint64_t kMaxOperands = 1 << 16;
 
   // `file_bytes` is the size of the file.
-  Reader(const CheckSet& checks, size_t file_bytes)
-      : checks_(checks),
-        bytes_left_(kFreeBytes + kBytesPerByte * std::min(static_cast<int64_t>(file_bytes), kMaxDecodedText)),
-        text_left_(std::min(bytes_left_, kMaxDecodedText)),
-        items_left_(std::min(kFreeItems + kItemsPerByte * std::min(static_cast<int64_t>(file_bytes), kMaxDecodedItems),
-                             kMaxDecodedItems)) {}
+  Reader(const CheckSet& checks, size_t file_bytes) : checks_(checks), bytes_left_(ReadingHeapBytes(file_bytes)) {}
 
   // Ends the reading with a failed check; always returns false, which every caller passes on. A check that is left out
   // ends it too, with success.
@@ -116,13 +104,8 @@ class Reader {
     }
     return true;
   }
-  // A count of items of one byte at least, which take far more bytes in memory; they are taken from the budget.
-  bool Count(uint64_t& out) {
-    if (!Items(out)) return false;
-    if (out > static_cast<uint64_t>(items_left_)) return Refuse(Check::kCountCap, {out, " items are too many"});
-    items_left_ -= static_cast<int64_t>(out);
-    return true;
-  }
+  // A count of items of one byte at least, all still to come.
+  [[gnu::noinline]] bool Count(uint64_t& out) { return Took(out, in_->Count(1)); }
 
   // Takes a table's bytes from their budget, before they are decompressed.
   bool ChargeTable(uint64_t size) {
@@ -133,18 +116,10 @@ class Reader {
     return true;
   }
 
-  // Takes items from the budget.
-  bool Charge(int64_t items) {
-    items_left_ -= items;
-    return items_left_ >= 0 || Refuse(Check::kCountCap, "the tables are too large together");
-  }
-
   bool Text(std::string& out) {
     uint64_t index = 0;
     if (!Varint(index, UINT64_MAX)) return false;
     if (index >= strings_.size()) return Refuse(Check::kStringIndex, {"string ", index, " of ", strings_.size()});
-    text_left_ -= static_cast<int64_t>(strings_[index].size());
-    if (text_left_ < 0) return Refuse(Check::kCountCap, "too much text");
     out = strings_[index];
     return true;
   }
@@ -182,7 +157,6 @@ class Reader {
     type_weight_ = 0;
     if (!TypeFields(*this, type)) return false;
     const int64_t weight = WeightOf(type);
-    if (!Charge(kItemsPerType * weight)) return false;  // the table's own copies
     types_.push_back({std::move(type), type_depth_, weight});
     return true;
   }
@@ -198,11 +172,9 @@ class Reader {
       return true;
     });
   }
-  // Copies a type of the table; a large type counts as many items.
   bool TypeOf(Type& out) {
     uint32_t index = 0;
     if (!TypeIndex(index)) return false;
-    if (!Charge(kItemsPerType * types_[index].weight)) return false;
     out = types_[index].type;
     return true;
   }
@@ -213,16 +185,7 @@ class Reader {
     if (index >= signatures_.size()) {
       return Refuse(Check::kTypeIndex, {"signature ", index, " of ", signatures_.size()});
     }
-    const Signature& signature = signatures_[index];
-    int64_t items = kItemsPerFunction;
-    for (const Symbol& symbol : signature.symbols) items += 1 + static_cast<int64_t>(symbol.name.size() / 16);
-    for (const auto* list : {&signature.params, &signature.results}) {
-      // A parameter's type is a register's, too.
-      for (const NamedType& named : *list)
-        items += 2 * kItemsPerType * WeightOf(named.type) + static_cast<int64_t>(named.name.size() / 16);
-    }
-    if (!Charge(items)) return false;
-    out = signature;
+    out = signatures_[index];
     return true;
   }
 
@@ -237,9 +200,7 @@ class Reader {
   bool Code(std::vector<Instruction>& out) {
     uint64_t num_instructions = 0, code_size = 0;
     std::span<const std::byte> bytes;
-    if (!(Count(num_instructions) && Charge(kItemsPerInstruction * static_cast<int64_t>(num_instructions)) &&
-          Varint(code_size, UINT64_MAX) && Bytes(bytes, code_size)))
-      return false;
+    if (!(Count(num_instructions) && Varint(code_size, UINT64_MAX) && Bytes(bytes, code_size))) return false;
     formats::ByteReader code(bytes, "code");
     formats::ByteReader* const outer = std::exchange(in_, &code);
     out.reserve(num_instructions);
@@ -264,9 +225,8 @@ class Reader {
   }
   bool Registers(RegisterList& out) {
     uint64_t count = 0;
-    if (!Items(count)) return false;
+    if (!Count(count)) return false;
     if (count > kMaxOperands) return Refuse(Check::kCountCap, {count, " registers in one operand are too many"});
-    if (!Charge(static_cast<int64_t>(count / 16))) return false;  // of four bytes each
     out.resize(count);
     for (uint32_t& index : out) {
       if (!Number(index, UINT32_MAX)) return false;
@@ -325,8 +285,6 @@ class Reader {
     return true;
   }
   [[gnu::noinline]] bool Varint(uint64_t& out, uint64_t max) { return Took(out, in_->VarintUpTo(max)); }
-  // A count of items of one byte at least.
-  [[gnu::noinline]] bool Items(uint64_t& out) { return Took(out, in_->Count(1)); }
   [[gnu::noinline]] bool Bytes(std::span<const std::byte>& out, uint64_t size) { return Took(out, in_->Bytes(size)); }
   template <typename T>
   bool Took(T& out, const Result<T>& field) {
@@ -338,7 +296,7 @@ class Reader {
   template <typename T, typename Fields>
   bool Ranked(std::vector<T>& out, Fields fields) {
     uint64_t count = 0;
-    if (!Items(count)) return false;
+    if (!Count(count)) return false;
     if (count > kMaxTensorRank) return Refuse(Check::kTensorRank, {"a rank of ", count});
     for (uint64_t i = 0; i < count; ++i) {
       if (!fields(out.emplace_back())) return false;
@@ -349,13 +307,12 @@ class Reader {
   // An unknown dim, where one is allowed, has no steps.
   bool ReadDim(vm::Dim& out, bool may_be_unknown) {
     uint64_t num_steps = 0;
-    if (!Items(num_steps)) return false;
+    if (!Count(num_steps)) return false;
     if (num_steps == 0 && may_be_unknown) {
       out.reset();
       return true;
     }
     if (num_steps > DimCode::kMaxSteps) return Refuse(Check::kDimCodeForm, "too many steps of dimension code");
-    if (!Charge(static_cast<int64_t>(num_steps / 8))) return false;  // of 16 bytes each
     std::vector<DimStep> steps(num_steps);
     for (DimStep& step : steps) {
       uint8_t op = 0;
@@ -377,7 +334,7 @@ class Reader {
     return Refuse(Check::kTypeIndex, {"type ", out, " of ", types_.size()});
   }
 
-  // The items that a copy of a type counts as, before kItemsPerType.
+  // The types and formula steps that a type is made of.
   static int64_t WeightOf(const Type& type) {
     size_t steps = type.class_name.size();
     for (const vm::Dim& dim : type.dims) steps += dim ? dim->steps().size() : 0;
@@ -404,8 +361,6 @@ class Reader {
   int type_depth_ = 0;  // of the type that is being read
   int64_t type_weight_ = 0;
   int64_t bytes_left_;  // of tables, decompressed
-  int64_t text_left_;
-  int64_t items_left_;
 };
 
 }  // namespace ingot::vm

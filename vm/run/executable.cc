@@ -10,6 +10,7 @@
 #include "vm/program/device_program.h"
 #include "vm/program/limits.h"
 #include "vm/program/program_codec.h"
+#include "vm/program/reading_heap.h"
 #include "vm/program/weights.h"
 #include "vm/verify/verifier.h"
 
@@ -86,6 +87,15 @@ Result<std::shared_ptr<const Executable>> Executable::FromProgram(std::shared_pt
 
 Result<std::shared_ptr<const Executable>> Executable::Load(std::shared_ptr<Executable> executable, SharedBytes bytes,
                                                            int fd, const OpenOptions& options) {
+  const std::string name = executable->name_;
+  const size_t size = bytes.size();
+  return WithinReadingHeap(CheckSet::All(), name, size,
+                           [&] { return LoadInHeap(std::move(executable), std::move(bytes), fd, options); });
+}
+
+Result<std::shared_ptr<const Executable>> Executable::LoadInHeap(std::shared_ptr<Executable> executable,
+                                                                 SharedBytes bytes, int fd,
+                                                                 const OpenOptions& options) {
   const auto in_file = [&](Status status) { return std::move(status).WithContext(executable->name_); };
   formats::ContainerOptions opening;
   opening.pool = executable->instance_->pool();
@@ -97,7 +107,7 @@ Result<std::shared_ptr<const Executable>> Executable::Load(std::shared_ptr<Execu
   if (options.verify_constants) {
     if (Status status = executable->container_->VerifyHashes(); !status.ok()) return in_file(std::move(status));
   }
-  Result<Program> program = DecodeProgram(*executable->container_);
+  Result<Program> program = DecodeInHeap(*executable->container_);
   if (!program.ok()) return in_file(std::move(program).status());
   executable->program_ = std::move(*program);
 #ifdef INGOT_CUDA
@@ -114,6 +124,8 @@ Result<std::shared_ptr<const Executable>> Executable::ForGpu() const {
   }
   const std::lock_guard<std::mutex> lock(for_gpu_mutex_);
   if (for_gpu_ == nullptr) {
+    // Beyond it is out of memory.
+    const HeapBudget budget(ReadingHeapBytes(container_->Find(kDeviceProgramSection)->size));
     Result<std::shared_ptr<const Executable>> opened = OpenForGpu();
     if (!opened.ok()) return std::move(opened).status().WithContext(name_);
     for_gpu_ = *std::move(opened);
@@ -133,7 +145,7 @@ Result<std::shared_ptr<const Executable>> Executable::OpenForGpu() const {
   if (options_.verify_constants) {
     INGOT_RETURN_IF_ERROR(inner->container_->VerifyHashes().WithContext(kDeviceProgramName));
   }
-  Result<Program> program = DecodeProgram(*inner->container_);
+  Result<Program> program = DecodeInHeap(*inner->container_);
   if (!program.ok()) return std::move(program).status().WithContext(kDeviceProgramName);
   inner->program_ = std::move(*program);
   INGOT_ASSIGN_OR_RETURN(std::shared_ptr<const Executable> finished, Finish(std::move(inner), -1, options_));

@@ -82,6 +82,9 @@ class Executable {
   Executable() = default;
   static Result<std::shared_ptr<const Executable>> Load(std::shared_ptr<Executable> executable, SharedBytes bytes,
                                                         int fd, const OpenOptions& options);
+  // Load() within the heap that a file of this size may have.
+  static Result<std::shared_ptr<const Executable>> LoadInHeap(std::shared_ptr<Executable> executable, SharedBytes bytes,
+                                                              int fd, const OpenOptions& options);
 #ifdef INGOT_CUDA
   Result<std::shared_ptr<const Executable>> OpenForGpu() const;
 #endif

@@ -150,7 +150,7 @@ class Doctor {
       INGOT_ASSIGN_OR_RETURN(const std::optional<formats::Container> container, OpenDeviceProgram(container_));
       if (!container) return Status();
       INGOT_ASSIGN_OR_RETURN(const Program program, DecodeProgramWithoutWeights(*container));
-      INGOT_RETURN_IF_ERROR(Verify(program));
+      INGOT_RETURN_IF_ERROR(Verify(program, *container));
       INGOT_RETURN_IF_ERROR(CheckSameFunctions(program_, program));
       Devices(program, /*is_optional=*/true);
       return Status();

@@ -17,7 +17,7 @@ Status VerifySecondProgram(const formats::Container& file, const Program& progra
   const auto verified = [&]() -> Result<Program> {
     INGOT_RETURN_IF_ERROR(container->VerifyHashes());
     INGOT_ASSIGN_OR_RETURN(Program second, DecodeProgram(*container));
-    INGOT_RETURN_IF_ERROR(Verify(second));
+    INGOT_RETURN_IF_ERROR(Verify(second, *container));
     INGOT_RETURN_IF_ERROR(BindWeights(second, sources));
     return second;
   };

@@ -8,6 +8,7 @@
 
 #include "vm/program/foreign_image.h"
 #include "vm/program/limits.h"
+#include "vm/program/reading_heap.h"
 #include "vm/verify/flow_verifier.h"
 #include "vm/verify/function_verifier.h"
 #include "vm/verify/type_rules.h"
@@ -376,5 +377,9 @@ class Verifier {
 }  // namespace
 
 Status Verify(const Program& program, const CheckSet& checks) { return Verifier(program, checks).Run().status(); }
+
+Status Verify(const Program& program, const formats::Container& file) {
+  return WithinReadingHeap(CheckSet::All(), "", file.bytes().size(), [&] { return Verify(program); });
+}
 
 }  // namespace ingot::vm

@@ -3,6 +3,7 @@
 // native kernels do.
 #pragma once
 
+#include "formats/container.h"
 #include "vm/program/checks.h"
 #include "vm/program/program.h"
 
@@ -10,5 +11,7 @@ namespace ingot::vm {
 
 // A failure names its place: 'function "main", instruction 3 (call_kernel): ... [KernelOperands]'.
 Status Verify(const Program& program, const CheckSet& checks = CheckSet::All());
+// The same within the heap for reading the file that the program is decoded from (vm/program/reading_heap.h).
+Status Verify(const Program& program, const formats::Container& file);
 
 }  // namespace ingot::vm
