@@ -3,8 +3,10 @@
 //
 //   checked_programs [--seed TEXT] [--from N] [--count N] [--seconds S] [--keep-going] [--show]
 //
-// Case N depends on the seed and N alone, so that a long run can be divided and resumed: of each four cases one is a
-// well-typed program, which has to be accepted, one breaks a rule, and two are mutants. Where the program ends by
+// Each is written to a file in memory, and opened from it within the heap that a file of its size may take. Case N
+// depends on the seed and N alone, so that a long run can be divided and resumed: of each four cases one is a
+// well-typed program, which has to be accepted, one breaks a rule, and two are mutants. Of 128 one is inflated, besides,
+// and its file compressed. Where the program ends by
 // itself, each opcode must have run in some well-typed one. --seconds are of the processor. The exit code is 1 when anything
 // was found.
 #include <unistd.h>
@@ -14,9 +16,13 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "formats/container_writer.h"
+#include "tests/allocation_counter.h"
 #include "tests/processor_time.h"
 #include "tests/vm/checked/checked_interpreter.h"
 #include "tests/vm/checked/program_generator.h"
+#include "vm/program/limits.h"
+#include "vm/program/program_codec.h"
 #include "vm/run/context.h"
 #include "vm/text/disassembler.h"
 #include "vm/verify/verifier.h"
@@ -78,7 +84,10 @@ bool IsSame(const Value& value, const CheckedValue& checked) {
 
 class CaseRunner {
  public:
-  explicit CaseRunner(uint64_t seed) : seed_(seed), instance_(*Instance::Create({})) {
+  explicit CaseRunner(uint64_t seed) : seed_(seed) {
+    InstanceOptions options;
+    options.num_threads = 1;  // whose allocations are counted
+    instance_ = *Instance::Create(options);
     ran_.assign(256, false);
     ran_well_typed_.assign(256, false);
   }
@@ -91,7 +100,15 @@ class CaseRunner {
     Program program = GenerateProgram(seed, number % 4 == 1);
     if (number % 4 >= 2) Mutate(program, seed);
     if (shows) std::printf("%s\n", Disassemble(program).c_str());
+    if (number % 128 == 30) {
+      Program inflated = program;
+      Inflate(inflated, seed);
+      const std::string wrong = OpenAsFile(inflated, Verify(inflated), /*is_compressed=*/true);
+      if (!wrong.empty()) return wrong;
+    }
     const Status verified = Verify(program);
+    const std::string wrong = OpenAsFile(program, verified, /*is_compressed=*/false);
+    if (!wrong.empty()) return wrong;
     if (!verified.ok()) {
       ++num_refused_;
       return is_well_typed ? StrCat({"a well-typed program is refused: ", verified.message()}) : "";
@@ -101,7 +118,7 @@ class CaseRunner {
     const CheckedRun run =
         RunChecked(program, FunctionId(0), Arguments(), zeroed, is_well_typed ? ran_well_typed_ : ran_);
     if (run.end == CheckedRun::End::kDisagreement) return run.message;
-    return RunMachine(std::move(program), run);
+    return RunMachine(run);
   }
 
   // The opcodes that no well-typed program has run.
@@ -113,9 +130,12 @@ class CaseRunner {
     return names;
   }
   void PrintCounts() const {
-    std::printf("%lld refused, %lld returned, %lld failed as they may, %lld compared\n",
-                static_cast<long long>(num_refused_), static_cast<long long>(num_returned_),
-                static_cast<long long>(num_failed_), static_cast<long long>(num_compared_));
+    std::printf(
+        "%lld refused, %lld returned, %lld failed as they may, %lld compared; %lld asked for too much; at most "
+        "%.1f bytes of heap per byte of a file\n",
+        static_cast<long long>(num_refused_), static_cast<long long>(num_returned_),
+        static_cast<long long>(num_failed_), static_cast<long long>(num_compared_),
+        static_cast<long long>(num_above_cap_), most_heap_per_byte_);
   }
 
  private:
@@ -130,22 +150,62 @@ class CaseRunner {
     return {x, CheckedValue::Number(ValueKind::kInt, 2)};
   }
 
-  std::string RunMachine(Program program, const CheckedRun& checked) {
+  // All sections of a file, compressed.
+  static std::vector<std::byte> Compressed(const std::vector<std::byte>& file) {
+    const formats::Container container = *formats::Container::Open(SharedBytes::Own(file));
+    formats::ContainerWriter writer;
+    formats::ContainerWriter::Options options;
+    options.codec = formats::Codec::kZstd;
+    options.zstd_level = 1;
+    for (const formats::Section& section : container.sections()) {
+      INGOT_CHECK(writer.Add(section.kind, section.index, {container.Read(section)->bytes}, options).ok());
+    }
+    return *writer.ToBytes();
+  }
+
+  // Opens the program from a file in memory, to executable_. The reader's verdict is the verifier's, but for what no
+  // file may ask for; and it takes at most 64 bytes of heap per byte of the file and 1 MiB, constants apart.
+  std::string OpenAsFile(const Program& program, const Status& verified, bool is_compressed) {
+    Result<std::vector<std::byte>> encoded = EncodeProgram(program);
+    if (!encoded.ok()) return StrCat({"cannot be written: ", encoded.status().message()});
+    const SharedBytes file = SharedBytes::Own(is_compressed ? Compressed(*encoded) : *std::move(encoded));
+    const auto size = static_cast<int64_t>(file.size());
+    int64_t allowed = kBytesPerByte * size + kFreeBytes;
+    for (const Constant& constant : program.constants) allowed += static_cast<int64_t>(constant.bytes.size()) + 64;
     OpenOptions open;
     open.stub_kernels = true;
-    const auto executable = Executable::FromProgram(instance_, std::move(program), "case", open);
-    if (!executable.ok()) return StrCat({"is verified, but not opened: ", executable.status().message()});
-    const Function& main = (*executable)->program().functions[0];
+    executable_.reset();
+    const int64_t before = test::LiveBytes();
+    test::TakePeakBytes();
+    Result<std::shared_ptr<const Executable>> opened = Executable::OpenMemory(instance_, file, "case", open);
+    const int64_t peak = test::TakePeakBytes() - before;
+    most_heap_per_byte_ = std::max(most_heap_per_byte_, static_cast<double>(peak) / static_cast<double>(size));
+    if (peak > allowed)
+      return StrCat({"a file of ", size, " bytes takes ", peak, " bytes of heap to read: ", opened.status().message()});
+    // What a file holds once cannot differ: the registers of symbols and parameters.
+    if (opened.ok() && verified.message().ends_with("[FrameHead]")) return "";
+    if (opened.ok() && !verified.ok()) return StrCat({"is opened, but not verified: ", verified.message()});
+    if (opened.ok()) executable_ = *std::move(opened);
+    if (executable_ != nullptr || !verified.ok()) return "";
+    const std::string& message = opened.status().message();
+    const bool is_cap = is_compressed && (message.ends_with("[HeapCap]") || message.ends_with("[CountCap]"));
+    num_above_cap_ += is_cap ? 1 : 0;
+    return is_cap ? "" : StrCat({"is verified, but not opened: ", message});
+  }
+
+  std::string RunMachine(const CheckedRun& checked) {
+    const std::shared_ptr<const Executable>& executable = executable_;
+    const Function& main = executable->program().functions[0];
     if (main.signature.params.size() != 2 || !main.signature.params[0].type.is_tensor()) return "";
     ContextOptions options;
     options.fuel = 5000;
     options.max_memory_bytes = 8 << 20;
     options.deadline_seconds = 10;
-    const std::vector<NamedType> given = (*executable)->program().externals[0].signature.results;
+    const std::vector<NamedType> given = executable->program().externals[0].signature.results;
     options.externals["e"].call = [given](std::span<const Value>) -> Result<std::vector<Value>> {
       return std::vector<Value>(given.size(), Value(int64_t{7}));
     };
-    const auto context = Context::Create(*executable, std::move(options));
+    const auto context = Context::Create(executable, std::move(options));
     if (!context.ok()) return "";
     const Tensor x = *Tensor::Allocate(DataType::Float(32), std::vector<int64_t>{kLength});
     std::memset(x.data(), 0, kLength * 4);
@@ -173,9 +233,11 @@ class CaseRunner {
   }
 
   const uint64_t seed_;
-  const std::shared_ptr<Instance> instance_;
+  std::shared_ptr<Instance> instance_;
+  std::shared_ptr<const Executable> executable_;  // of the case
   std::vector<bool> ran_, ran_well_typed_;
-  int64_t num_refused_ = 0, num_returned_ = 0, num_failed_ = 0, num_compared_ = 0;
+  int64_t num_refused_ = 0, num_returned_ = 0, num_failed_ = 0, num_compared_ = 0, num_above_cap_ = 0;
+  double most_heap_per_byte_ = 0;
 };
 
 // FNV-1a, so that a commit's hash is a seed.

@@ -28,4 +28,8 @@ Program GenerateProgram(uint64_t seed, bool breaks_a_rule);
 // Changes one or two things anywhere: operands, types, dims, order of instructions, targets, constants, plan entries.
 void Mutate(Program& program, uint64_t seed);
 
+// Repeats something a thousand times and more: registers, instructions, blocks, plan entries, types, texts, functions,
+// kernels, rows of other tables. Compressed, the file stays small beside what it asks for.
+void Inflate(Program& program, uint64_t seed);
+
 }  // namespace ingot::vm::checked

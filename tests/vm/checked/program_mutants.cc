@@ -45,6 +45,58 @@ class Mutator {
     }
   }
 
+  void Inflate() {
+    const size_t count = size_t{1000} << random_.Below(6);
+    Function& f = program_.functions[random_.Below(program_.functions.size())];
+    Kernel& kernel = program_.kernels[random_.Below(program_.kernels.size())];
+    switch (random_.Below(19)) {
+      case 0:
+        return Repeat(f.registers, count);
+      case 1:
+        return f.registers.resize(f.registers.size() + count, Type::Shape(std::vector<Dim>(8, LongFormula())));
+      case 2:
+        return f.registers.resize(f.registers.size() + count, Type::Tuple(std::vector<Type>(100, Type::String())));
+      case 3: {
+        const size_t at = random_.Below(f.code.size());
+        return RepeatInstruction(f, at, Instruction(f.code[at]), count);
+      }
+      case 4:
+      case 5:
+        return RepeatBlocks(f, count);
+      case 6:
+        return Repeat(f.plan.entries, count);
+      case 7:
+        for (size_t i = 0; i < count; ++i) f.notes.push_back({static_cast<uint32_t>(i), std::string(100, 'n')});
+        return;
+      case 8:
+        return RepeatNamed(program_.functions, count / 8);
+      case 9:
+        return RepeatNamed(program_.kernels, count / 4);
+      case 10:
+        return Repeat(program_.constants, count);
+      case 11:
+        return RepeatNamed(program_.states, count);
+      case 12:
+        return RepeatNamed(program_.externals, count);
+      case 13:
+        for (size_t i = 0; i < count; ++i) program_.metadata[StrCat({"key", i})] = "value";
+        return;
+      case 14:
+        return Repeat(kernel.launches.emplace_back().sizes, count),
+               kernel.messages.resize(count, std::string(100, 'm'));
+      case 15:
+        return Repeat(kernel.params, count);
+      case 16:
+        return kernel.variants.resize(count);
+      case 17:
+        return RepeatNamed(f.signature.results, count);
+      default:
+        for (size_t i = 0; i < count; ++i) f.signature.symbols.push_back({StrCat({"s", i}), 0, 9, std::nullopt});
+        f.registers.insert(f.registers.begin(), count, Type::Int());
+        return;
+    }
+  }
+
  private:
   uint32_t AnyRegister(const Function& f) { return random_.Below(f.registers.size() + (random_.Chance(5) ? 2 : 0)); }
 
@@ -137,6 +189,37 @@ class Mutator {
     f.code.insert(f.code.begin() + static_cast<std::ptrdiff_t>(at),
                   Instruction(Opcode::kRelease, {Operand(int64_t{AnyRegister(f)})}));
     ShiftBehind(f, at, 1);
+  }
+
+  template <typename Row>
+  void Repeat(std::vector<Row>& rows, size_t count) {
+    if (!rows.empty()) rows.insert(rows.end(), count, Row(rows[random_.Below(rows.size())]));
+  }
+  // The same for rows whose names have to differ.
+  template <typename Row>
+  void RepeatNamed(std::vector<Row>& rows, size_t count) {
+    if (rows.empty()) return;
+    const Row row = rows[random_.Below(rows.size())];
+    for (size_t i = 0; i < count; ++i) rows.emplace_back(row).name = StrCat({row.name, "_", i});
+  }
+
+  void RepeatInstruction(Function& f, size_t at, const Instruction& instruction, size_t count) {
+    f.code.insert(f.code.begin() + static_cast<std::ptrdiff_t>(at), count, instruction);
+    ShiftBehind(f, at, static_cast<int>(count));
+  }
+
+  // Blocks of one jump each to the next one, in a function of many registers.
+  void RepeatBlocks(Function& f, size_t count) {
+    f.registers.insert(f.registers.end(), count, Type::Int());
+    const size_t num_blocks = 1 + count / 8, at = random_.Below(f.code.size());
+    RepeatInstruction(f, at, Instruction(Opcode::kJump, {Operand(int64_t{0})}), num_blocks);
+    for (size_t i = at; i < at + num_blocks; ++i) f.code[i] = Instruction(Opcode::kJump, {Operand(int64_t(i + 1))});
+  }
+
+  static DimCode LongFormula() {
+    DimCode formula = DimCode::Slot(0);
+    for (int i = 0; i < 20; ++i) formula = DimCode::Binary(DimOp::kAdd, formula, DimCode(i));
+    return formula;
   }
 
   // Labels and live ranges follow the instructions.
@@ -301,5 +384,7 @@ class Mutator {
 void Mutate(Program& program, uint64_t seed) {
   for (uint64_t i = 0; i <= seed % 4 / 3; ++i) Mutator(program, seed + i).Run();
 }
+
+void Inflate(Program& program, uint64_t seed) { Mutator(program, ~seed).Inflate(); }
 
 }  // namespace ingot::vm::checked
