@@ -131,8 +131,8 @@ class Context {
   Status CreateStates();
   Status CheckNotRunning() const;
   Status CheckStateValue(StateId state, const TensorView& value, const std::vector<int64_t>& dims) const;
-  Result<Tensor> StageState(StateId state, const TensorView& value) const;
-  Status WriteState(StateId state, const TensorView& value, const Tensor& staged);
+  std::vector<std::byte> StagingMemory() const;
+  Status WriteState(StateId state, const TensorView& value, std::byte* staging);
   Status Start(const std::atomic<bool>* cancelled);
   Status Stop(Status status);
   const LinkedFunction& LinkedOf(const Function& function) const;

@@ -13,8 +13,7 @@ namespace ingot::vm {
 namespace {
 
 // A view of the tensor's first elements along each axis, as many as dims says. Allocates nothing.
-Result<TensorView> FirstElements(const Tensor& tensor, std::span<const int64_t> dims) {
-  const TensorView& whole = tensor.view();
+Result<TensorView> FirstElements(const TensorView& whole, std::span<const int64_t> dims) {
   return TensorView::Make(whole.data, whole.dtype, dims, whole.strides.data(), whole.device);
 }
 
@@ -83,7 +82,7 @@ Result<Tensor> Context::CopyState(StateId id) const {
   if (copy.size_bytes() == 0) return copy;
   const Device& device = devices_.device(state.device);
   if (device.id().is_host_accessible()) {
-    INGOT_ASSIGN_OR_RETURN(const TensorView view, FirstElements(states_[id.value], dims));
+    INGOT_ASSIGN_OR_RETURN(const TensorView view, FirstElements(states_[id.value].view(), dims));
     INGOT_RETURN_IF_ERROR(CopyElements(view, copy.view()));
     return copy;
   }
@@ -91,7 +90,7 @@ Result<Tensor> Context::CopyState(StateId id) const {
   INGOT_RETURN_IF_ERROR(
       devices_.device(state.device).CopyToHost(whole.data(), states_[id.value].data(), whole.size_bytes(), {}));
   INGOT_RETURN_IF_ERROR(devices_.device(state.device).Synchronize({}));
-  INGOT_ASSIGN_OR_RETURN(const TensorView view, FirstElements(whole, dims));
+  INGOT_ASSIGN_OR_RETURN(const TensorView view, FirstElements(whole.view(), dims));
   INGOT_RETURN_IF_ERROR(CopyElements(view, copy.view()));
   return copy;
 }
@@ -105,34 +104,38 @@ Status Context::CheckStateValue(StateId id, const TensorView& value, const std::
                                         ShapeToString(state.dtype, dims), ", got ", value.TypeToString()});
 }
 
-// What has to be in host memory before the state is written: the whole of one that the host does not reach.
-Result<Tensor> Context::StageState(StateId id, const TensorView& value) const {
-  const State& state = executable_->program().states[id.value];
-  if (value.num_elements == 0 || devices_.device(state.device).id().is_host_accessible()) return Tensor();
-  INGOT_ASSIGN_OR_RETURN(Tensor whole, Tensor::Allocate(state.dtype, state.dims));
-  std::memset(whole.data(), 0, static_cast<size_t>(whole.size_bytes()));
-  INGOT_ASSIGN_OR_RETURN(const TensorView view, FirstElements(whole, value.shape()));
-  INGOT_RETURN_IF_ERROR(CopyElements(value, view));
-  return whole;
+// Host memory for the largest of the states that the host does not reach.
+std::vector<std::byte> Context::StagingMemory() const {
+  int64_t bytes = 0;
+  for (const Tensor& state : states_) {
+    if (!state.view().device.is_host_accessible()) bytes = std::max(bytes, state.size_bytes());
+  }
+  return std::vector<std::byte>(static_cast<size_t>(bytes));
 }
 
 // Takes no memory, so that states that are set together are all written.
-Status Context::WriteState(StateId id, const TensorView& value, const Tensor& staged) {
+Status Context::WriteState(StateId id, const TensorView& value, std::byte* staging) {
   if (value.num_elements == 0) return Status();
-  Device& device = devices_.device(executable_->program().states[id.value].device);
-  if (device.id().is_host_accessible()) {
-    INGOT_ASSIGN_OR_RETURN(const TensorView view, FirstElements(states_[id.value], value.shape()));
-    return CopyElements(value, view);
+  const Tensor& state = states_[id.value];
+  TensorView whole = state.view();
+  const bool is_reached = whole.device.is_host_accessible();
+  if (!is_reached) {
+    std::memset(staging, 0, static_cast<size_t>(state.size_bytes()));
+    whole.data = staging;
+    whole.device = DeviceId();
   }
-  INGOT_RETURN_IF_ERROR(device.CopyFromHost(states_[id.value].data(), staged.data(), staged.size_bytes(), {}));
+  INGOT_ASSIGN_OR_RETURN(const TensorView view, FirstElements(whole, value.shape()));
+  INGOT_RETURN_IF_ERROR(CopyElements(value, view));
+  if (is_reached) return Status();
+  Device& device = devices_.device(executable_->program().states[id.value].device);
+  INGOT_RETURN_IF_ERROR(device.CopyFromHost(state.data(), staging, state.size_bytes(), {}));
   return device.Synchronize({});
 }
 
 Status Context::SetState(StateId id, const TensorView& value) {
   INGOT_RETURN_IF_ERROR(CheckNotRunning());
   INGOT_RETURN_IF_ERROR(CheckStateValue(id, value, StateDims(id)));
-  INGOT_ASSIGN_OR_RETURN(const Tensor staged, StageState(id, value));
-  return WriteState(id, value, staged);
+  return WriteState(id, value, StagingMemory().data());
 }
 
 Status Context::SetStates(const std::map<std::string, TensorView>& values) {
@@ -165,12 +168,9 @@ Status Context::SetStates(const std::map<std::string, TensorView>& values) {
     }
     INGOT_RETURN_IF_ERROR(CheckStateValue(StateId(i), found->second, dims));
   }
-  std::vector<Tensor> staged(states.size());
+  std::vector<std::byte> staging = StagingMemory();
   for (uint32_t i = 0; i < states.size(); ++i) {
-    INGOT_ASSIGN_OR_RETURN(staged[i], StageState(StateId(i), values.at(states[i].name)));
-  }
-  for (uint32_t i = 0; i < states.size(); ++i) {
-    INGOT_RETURN_IF_ERROR(WriteState(StateId(i), values.at(states[i].name), staged[i]));
+    INGOT_RETURN_IF_ERROR(WriteState(StateId(i), values.at(states[i].name), staging.data()));
   }
   return Status();
 }
