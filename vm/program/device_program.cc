@@ -48,14 +48,22 @@ Status CheckSameFunctions(const Program& program, const Program& for_gpu) {
   const auto fail = [](const Function& function, Text what) {
     return Status(StatusCode::kCorrupt, {kDeviceProgramName, ": function \"", function.name, "\"", what});
   };
-  const auto find = [](const Program& in, const Function& like) -> const Function* {
-    for (const Function& function : in.functions)
+  // A function is looked for behind the one that was found last, since a writer has both programs in one order. The
+  // work for all others is bounded.
+  int64_t steps_left = 1 << 24;
+  size_t next = 0;
+  const auto find = [&](const Program& in, const Function& like) -> const Function* {
+    const size_t count = in.functions.size();
+    for (size_t i = 0; i < count && --steps_left >= 0; ++i, ++next) {
+      const Function& function = in.functions[next % count];
       if (function.exported && function.name == like.name) return &function;
+    }
     return nullptr;
   };
   for (const Function& function : for_gpu.functions) {
     if (function.exported && find(program, function) == nullptr) return fail(function, " is not one of the file's");
   }
+  next = 0;
   for (const Function& function : program.functions) {
     if (!function.exported) continue;
     const Function* const peer = find(for_gpu, function);
