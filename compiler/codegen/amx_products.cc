@@ -13,7 +13,9 @@
 #include <string>
 #include <utility>
 
+#include "compiler/ir/condition.h"
 #include "compiler/ir/structural.h"
+#include "compiler/ir/visitor.h"
 #include "compiler/schedule/device_loops.h"
 
 namespace ingot::codegen {
@@ -77,6 +79,19 @@ struct AmxProducts::Product {
 AmxProducts::AmxProducts(FunctionBuilder& function, KernelStatus& status, MemoryAccess& memory, ExprEmitter& exprs)
     : function_(function), status_(status), memory_(memory), exprs_(exprs), b_(function.instructions()) {}
 
+bool AmxProducts::AreIn(const Stmt& body, const KernelDescription& description) {
+  struct Finder : StmtVisitor {
+    bool found = false;
+    using StmtVisitor::Visit;
+    void Visit(const ForNode& loop) override {
+      found |= schedule::IsAmxProduct(loop);
+      StmtVisitor::Visit(loop);
+    }
+  } finder;
+  finder.VisitStmt(body);
+  return finder.found && description.externals.empty();
+}
+
 void AmxProducts::Fail(const std::string& what) { status_.Unsupported(what); }
 llvm::Value* AmxProducts::Number(int64_t value) { return b_.getInt64(static_cast<uint64_t>(value)); }
 llvm::Value* AmxProducts::Tile(int64_t number) { return b_.getInt8(static_cast<uint8_t>(number)); }
@@ -121,6 +136,13 @@ void AmxProducts::If(llvm::Value* condition, const Body& body) {
   b_.SetInsertPoint(done);
 }
 
+template <typename Body>
+void AmxProducts::IfSome(const PrimExpr& count, const Body& body) {
+  if (AsConstInt(count)) return body();  // Match refuses loops that never run
+  llvm::Value* value = exprs_.EmitIndex(count);
+  if (!status_.failed()) If(b_.CreateICmpSGT(value, Number(0)), body);
+}
+
 std::optional<AmxProducts::Product> AmxProducts::Match(const ForNode& nest) {
   const auto no = [&](const char* what) -> std::optional<Product> {
     Fail("loop \"" + nest.var->name + "\" is no product of bytes by tiles: " + what);
@@ -134,6 +156,8 @@ std::optional<AmxProducts::Product> AmxProducts::Match(const ForNode& nest) {
   while (const Ref<ForNode> loop = AsRef<ForNode>(stmt)) {
     if (start != nullptr && As<ForNode>(loop->body) != nullptr) return no("its sums start in front of two loops");
     if (loop->for_kind != ForKind::kSerial || !IsConstInt(loop->min, 0)) return no("a loop of it is not serial from 0");
+    if (AsConstInt(loop->extent).value_or(1) < 1) return no("a loop of it never runs");
+    if (ReadsMemory(loop->extent)) return no("how often a loop of it runs is read from memory");
     stmt = loop->body;
     if (IsConstInt(loop->extent, 1)) {
       stmt = Substitute(stmt, {{loop->var, Int64(0)}});
@@ -165,7 +189,15 @@ std::optional<AmxProducts::Product> AmxProducts::Match(const ForNode& nest) {
   if (dot == nullptr || dot->op != Intrinsic::kDotBytes) return no("it adds no product of bytes");
   const auto *a = As<BufferLoadNode>(dot->args[0]), *b = As<BufferLoadNode>(dot->args[1]);
   if (a == nullptr || b == nullptr) return no("its factors are not elements of buffers");
-  if (a->buffer.same_as(store->buffer) || b->buffer.same_as(store->buffer)) return no("it reads what it stores");
+  const Buffer& c = store->buffer;
+  for (const Buffer& buffer : {c, a->buffer, b->buffer}) {
+    if (buffer->dtype != DataType::Int(32)) return no("its elements are not int32");
+  }
+  // The nest reads both factors before it stores a sum.
+  if (a->buffer->data.same_as(c->data) || b->buffer->data.same_as(c->data)) return no("it reads what it stores");
+  for (const auto* indices : {&store->indices, &a->indices, &b->indices}) {
+    if (std::ranges::any_of(*indices, ReadsMemory)) return no("places are read from memory");
+  }
   const auto c_place = TilePlaceOf(store->buffer, store->indices, vars, analyzer);
   const auto a_place = TilePlaceOf(a->buffer, a->indices, vars, analyzer);
   const auto b_place = TilePlaceOf(b->buffer, b->indices, vars, analyzer);
@@ -200,9 +232,12 @@ std::optional<AmxProducts::Product> AmxProducts::Match(const ForNode& nest) {
     if (has == nullptr || *has) return no("one of its loops is of no kind that a product has");
     *has = true;
   }
-  if (p.columns > kTileColumns || (has_panels && p.columns != kTileColumns))
+  if (p.columns > kTileColumns || (has_panels && p.columns != kTileColumns)) {
     return no("its panels have not 16 columns");
-  if (const auto rows = AsConstInt(p.rows)) {
+  }
+  const auto rows = AsConstInt(p.rows);
+  if (rows.value_or(1) > kTilesOfFactor * kTileRows || p.panels > kAmxSums) return no("it has too many sums");
+  if (rows) {
     p.row_blocks = (*rows + kTileRows - 1) / kTileRows;
   } else if (analyzer.Bounds(p.rows).max > kTileRows) {
     return no("it may have more than 16 rows");
@@ -210,13 +245,17 @@ std::optional<AmxProducts::Product> AmxProducts::Match(const ForNode& nest) {
   // Else one sum would be in two places of the tiles.
   const int64_t width = (p.panels - 1) * kTileColumns + p.columns;
   if (has_rows && !analyzer.ProveLessEqual(Int64(width), p.c_row)) return no("rows of its sums overlap");
-  if (p.row_blocks > kTilesOfFactor || p.row_blocks * p.panels > kAmxSums) return no("it has too many sums");
+  if (p.row_blocks * p.panels > kAmxSums) return no("it has too many sums");
   return p;
 }
 
 llvm::Value* AmxProducts::Pointer(const Buffer& buffer, const std::vector<PrimExpr>& first) {
   const std::optional<Address> address = exprs_.EmitAddress(buffer, first);
   return address ? b_.CreateGEP(b_.getInt32Ty(), address->storage.base, address->offset) : nullptr;
+}
+
+llvm::Value* AmxProducts::BytesOf(const PrimExpr& elements) {
+  return b_.CreateMul(exprs_.EmitIndex(elements), Number(kTileWordBytes));
 }
 
 llvm::Value* AmxProducts::Moved(llvm::Value* from, llvm::Value* times, llvm::Value* bytes) {
@@ -233,11 +272,7 @@ llvm::AllocaInst* AmxProducts::Configured() {
   return found;
 }
 
-void AmxProducts::Forget() {
-  if (const auto found = scratch_.find({function_.function(), "configured"}); found != scratch_.end()) {
-    b_.CreateStore(Number(0), found->second);
-  }
-}
+void AmxProducts::Forget() { b_.CreateStore(Number(0), Configured()); }
 
 void AmxProducts::Finish() {
   for (const auto& [key, slot] : scratch_) {
@@ -310,6 +345,9 @@ void AmxProducts::MultiplyRest(const Product& product, const Factors& factors, l
   llvm::AllocaInst* b = Scratch("last_rows", kAmxSums * kTileWords * kTileRowBytes);
   llvm::Value* lanes = b_.CreateICmpULT(b_.CreateStepVector(words),
                                         b_.CreateVectorSplat(kTileWords, b_.CreateTrunc(left, b_.getInt32Ty())));
+  llvm::Value* columns =
+      b_.CreateICmpULT(b_.CreateStepVector(words),
+                       b_.CreateVectorSplat(kTileWords, b_.getInt32(static_cast<uint32_t>(product.columns))));
   llvm::Value* a_rest = Moved(factors.a, first, Number(kTileWordBytes));
   Repeat(exprs_.EmitIndex(product.rows), [&](llvm::Value* row) {
     llvm::Value* value = b_.CreateMaskedLoad(words, Moved(a_rest, row, factors.a_row), llvm::Align(kTileWordBytes),
@@ -322,20 +360,17 @@ void AmxProducts::MultiplyRest(const Product& product, const Factors& factors, l
     llvm::Value* to = Moved(b, Number(panel), Number(kTileWords * kTileRowBytes));
     Repeat(left, [&](llvm::Value* row) {
       llvm::Value* value =
-          b_.CreateAlignedLoad(words, Moved(from, row, Number(kTileRowBytes)), llvm::Align(kTileWordBytes));
+          b_.CreateMaskedLoad(words, Moved(from, row, Number(kTileRowBytes)), llvm::Align(kTileWordBytes), columns,
+                              llvm::Constant::getNullValue(words));
       b_.CreateAlignedStore(value, Moved(to, row, Number(kTileRowBytes)), llvm::Align(kTileRowBytes));
     });
   }
   MultiplyStep(product, {a, b, Number(kTileRowBytes), Number(kTileWords * kTileRowBytes)});
 }
 
+// What addresses are made of is computed only where the loops would compute it.
 void AmxProducts::EmitProduct(const Product& p) {
-  llvm::Value *a = Pointer(p.a, p.a_first), *b = Pointer(p.b, p.b_first), *c = Pointer(p.c, p.c_first);
-  const auto bytes = [&](const PrimExpr& elements) {
-    return b_.CreateMul(exprs_.EmitIndex(elements), Number(kTileWordBytes));
-  };
-  llvm::Value *a_row = bytes(p.a_row), *c_row = bytes(p.c_row), *b_panel = bytes(p.b_panel);
-  llvm::Value* depth = exprs_.EmitIndex(p.depth);
+  llvm::Value *c = Pointer(p.c, p.c_first), *c_row = BytesOf(p.c_row);
   if (status_.failed()) return;
   Configure(p);
   const auto for_sums = [&](unsigned intrinsic) {
@@ -352,6 +387,14 @@ void AmxProducts::EmitProduct(const Product& p) {
   } else {
     for_sums(llvm::Intrinsic::x86_tileloadd64);
   }
+  IfSome(p.depth, [&] { MultiplyAll(p); });
+  for_sums(llvm::Intrinsic::x86_tilestored64);
+}
+
+void AmxProducts::MultiplyAll(const Product& p) {
+  llvm::Value *a = Pointer(p.a, p.a_first), *b = Pointer(p.b, p.b_first), *depth = exprs_.EmitIndex(p.depth);
+  llvm::Value *a_row = BytesOf(p.a_row), *b_panel = BytesOf(p.b_panel);
+  if (status_.failed()) return;
   llvm::Value* full = b_.CreateUDiv(depth, Number(kTileWords));
   Repeat(full, [&](llvm::Value* step) {
     MultiplyStep(
@@ -360,22 +403,19 @@ void AmxProducts::EmitProduct(const Product& p) {
   llvm::Value* first = b_.CreateMul(full, Number(kTileWords));
   llvm::Value* left = b_.CreateSub(depth, first);
   const auto number = AsConstInt(p.depth);
-  if (number && *number % kTileWords == 0) {
-    // Nothing is left.
-  } else if (number) {
-    MultiplyRest(p, {a, b, a_row, b_panel}, first, left);
-  } else {
-    If(b_.CreateICmpSGT(left, Number(0)), [&] { MultiplyRest(p, {a, b, a_row, b_panel}, first, left); });
-  }
-  for_sums(llvm::Intrinsic::x86_tilestored64);
+  if (number && *number % kTileWords == 0) return;
+  const auto multiply_rest = [&] { MultiplyRest(p, {a, b, a_row, b_panel}, first, left); };
+  number ? multiply_rest() : If(b_.CreateICmpSGT(left, Number(0)), multiply_rest);
 }
 
 void AmxProducts::Emit(const ForNode& nest) {
   const std::optional<Product> product = Match(nest);
   if (!product) return;
-  if (AsConstInt(product->rows)) return EmitProduct(*product);
-  llvm::Value* rows = exprs_.EmitIndex(product->rows);  // a tile has at least one
-  If(b_.CreateICmpSGT(rows, Number(0)), [&] { EmitProduct(*product); });
+  // A tile has at least one row; sums that no loop starts are not touched where nothing is added to them.
+  IfSome(product->rows, [&] {
+    if (product->starts_at_zero) return EmitProduct(*product);
+    IfSome(product->depth, [&] { EmitProduct(*product); });
+  });
 }
 
 }  // namespace ingot::codegen

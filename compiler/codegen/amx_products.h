@@ -22,13 +22,16 @@ class AmxProducts {
  public:
   AmxProducts(FunctionBuilder& function, KernelStatus& status, MemoryAccess& memory, ExprEmitter& exprs);
 
+  // Whether the function has such nests that can be tiles: none where it calls external functions, which may use tiles
+  // themselves.
+  static bool AreIn(const ir::Stmt& body, const KernelDescription& description);
   // A nest of serial loops over rows, panels of columns, columns of a panel and summands, in any order:
   //   C[c] = C[c] + T.dot_bytes(A[a], B[b])
   // Where the loop over summands is the innermost one, C[c] = 0 may stand in front of it.
   //
   // Rows move A and C; there are at most 32, of a constant number, or at most 16. Columns move B and C: at most 16 that are
   // neighbours in both, or 16 of each of a few panels, 16 elements apart in C. Summands are neighbours in A, and rows of
-  // 16 elements in B. Panels times blocks of 16 rows are at most 4: the tiles of the sums.
+  // 16 elements in B. All elements are int32, and no place is read from memory. Panels times blocks of 16 rows are at most 4: the tiles of the sums.
   void Emit(const ir::ForNode& nest);
   // Other code runs on this thread, which may leave the tiles in another form.
   void Forget();
@@ -44,7 +47,9 @@ class AmxProducts {
   std::optional<Product> Match(const ir::ForNode& nest);  // nothing after a failure
   llvm::Value* Pointer(const ir::Buffer& buffer, const std::vector<ir::PrimExpr>& first);
   llvm::Value* Moved(llvm::Value* from, llvm::Value* times, llvm::Value* bytes);
+  llvm::Value* BytesOf(const ir::PrimExpr& elements);
   void EmitProduct(const Product& product);
+  void MultiplyAll(const Product& product);
   void Configure(const Product& product);
   void LoadConfig(const Product& product);
   void MultiplyStep(const Product& product, const Factors& factors);
@@ -52,6 +57,9 @@ class AmxProducts {
   // What the body emits, where the condition holds.
   template <typename Body>
   void If(llvm::Value* condition, const Body& body);
+  // The same where the count is above 0.
+  template <typename Body>
+  void IfSome(const ir::PrimExpr& count, const Body& body);
   // The body of a loop over [0, count), which is emitted with the loop's variable.
   template <typename Body>
   void Repeat(llvm::Value* count, const Body& body);

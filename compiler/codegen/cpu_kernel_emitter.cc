@@ -22,6 +22,7 @@ CpuKernelEmitter::CpuKernelEmitter(llvm::Module& module, const KernelSource& sou
       stmts_(function_, status_, memory_, exprs_, context_, *this, source.description),
       allocations_(function_, status_, memory_, exprs_, context_, target),
       loops_(function_, status_, memory_, exprs_, stmts_, context_, symbol),
+      has_amx_products_(target.has_amx() && AmxProducts::AreIn(source.lowered->body, source.description)),
       amx_products_(function_, status_, memory_, exprs_) {}
 
 Result<DimCode> CpuKernelEmitter::Emit() {
@@ -31,8 +32,8 @@ Result<DimCode> CpuKernelEmitter::Emit() {
   stmts_.Emit(source_.lowered->body);
   llvm::IRBuilderBase& b = function_.instructions();
   b.CreateRet(b.getInt32(INGOT_KERNEL_OK));
-  amx_products_.Finish();
   INGOT_RETURN_IF_ERROR(status_.get());
+  amx_products_.Finish();
   return allocations_.WorkspaceSize(ints_);
 }
 
@@ -70,12 +71,14 @@ void CpuKernelEmitter::EmitIndependentLoop(const ir::ForNode& loop) {
   if (loop.for_kind != ir::ForKind::kParallel) {
     return status_.Unsupported("loop \"" + loop.var->name + "\" was not lowered");
   }
-  amx_products_.Forget();
+  if (has_amx_products_) amx_products_.Forget();
   loops_.Emit(loop);
 }
 
 void CpuKernelEmitter::EmitDeviceLoop(const ir::ForNode& loop) {
-  if (schedule::IsAmxProduct(loop)) return amx_products_.Emit(loop);
+  if (schedule::IsAmxProduct(loop)) {
+    return has_amx_products_ ? amx_products_.Emit(loop) : stmts_.EmitSerialFor(loop);
+  }
   status_.Unsupported("loop \"" + loop.var->name + "\" is annotated for another device");
 }
 

@@ -52,6 +52,7 @@ class CpuKernelEmitter final : private TargetStatements {
   StmtEmitter stmts_;
   Allocations allocations_;
   CpuParallelLoops loops_;
+  const bool has_amx_products_;
   AmxProducts amx_products_;
 };
 

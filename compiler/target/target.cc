@@ -76,6 +76,8 @@ void CompleteRecord(Target& target) {
   target.vector_bits = avx512 ? 512 : features.Has(CpuFeature::kAvx) ? 256 : 128;
   target.num_vector_registers = avx512 || features.Has(CpuFeature::kNeon) ? 32 : 16;
   target.l2_bytes = avx512 ? 1 << 20 : 512 << 10;
+  constexpr int64_t kTileBytes = 8 << 10;  // what codegen/amx_products copies the last words to, and what goes with it
+  target.max_stack_bytes = Target().max_stack_bytes - (target.has_amx() ? kTileBytes : 0);
   target.llvm_features.clear();
   const std::string names = features.ToString();
   for (std::string_view name : Split(names, ',')) {

@@ -149,7 +149,9 @@ Status CheckCompiled(const vm::Program& program, const vm::Kernel& kernel, const
   const CpuFeatures here = CpuFeatures::Detect();
   for (const vm::KernelVariant& variant : kernel.variants) {
     const vm::KernelImage& image = program.images.at(variant.image);
-    if (image.arch != vm::HostArchitecture() || !here.Covers({variant.required_features})) continue;
+    const CpuFeatures required{variant.required_features};
+    if (image.arch != vm::HostArchitecture() || !here.Covers(required)) continue;
+    if (required.Has(CpuFeature::kAmxTile) && !RequestAmxPermission().ok()) continue;
     if (!kernel.externals.empty()) return Status(StatusCode::kUnsupportedModel, "it calls external functions");
     // Copies into memory with exactly the alignment that the descriptor promises.
     std::vector<std::unique_ptr<void, decltype(&std::free)>> memory;

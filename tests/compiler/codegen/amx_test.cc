@@ -64,6 +64,8 @@ struct Form {
 
 struct Buffers {
   ir::Buffer a, b, c;
+  Buffers(ir::Buffer of_a, ir::Buffer of_b, ir::Buffer of_c)
+      : a(std::move(of_a)), b(std::move(of_b)), c(std::move(of_c)) {}
   explicit Buffers(const Form& form)
       : a(ir::MakeBuffer("A", kWord, {form.rows, form.depth})),
         b(ir::MakeBuffer("B", kWord, {Int64(form.panels), form.depth, Int64(16)})),
@@ -155,15 +157,16 @@ TEST_CASE("tiles of symbolic rows and words, between tasks that leave them in ot
         return Stmt(ir::Make<ir::AllocateNode>(own.c, ir::MakeSeq({Nest(many, own), copy})));
       },
       ir::ForKind::kParallel);
-  const ir::PrimFunc function =
-      Function({of_some.a, of_some.b, of_some.c, of_many.a, of_many.b, parts},
-               ir::MakeSeq({Nest(some, of_some), Nest(some, of_some), tasks, Nest(some, of_some)}));
+  const ir::PrimFunc function = Function({of_some.a, of_some.b, of_some.c, of_many.a, of_many.b, parts},
+                                         ir::MakeSeq({Nest(some, of_some), Loop(Int64(2), [&](const PrimExpr&) {
+                                                        return ir::MakeSeq({tasks, Nest(some, of_some)});
+                                                      })}));
   Kernel kernel(function, Amx());
   if (!HostHasTiles()) return;
   Result<std::unique_ptr<ThreadPool>> pool = ThreadPool::Create(3);
   REQUIRE(pool.ok());
   for (const int64_t rows : {0, 1, 9, 16}) {
-    for (const int64_t depth : {1, 16, 37}) {
+    for (const int64_t depth : {0, 1, 16, 37}) {
       CAPTURE(rows);
       CAPTURE(depth);
       Tensor<int32_t> a = Words(rows * depth, 1), b = Words(depth * 16, 2), c = Words(rows * 16, 3);
@@ -203,6 +206,21 @@ TEST_CASE("nests of other forms are no products by tiles, and say why") {
   CHECK(says(of({Int64(16), Int64(16), 5}), "too many sums"));
   CHECK(says(of({Int64(16), Int64(16), 2, 15}), "have not 16 columns"));
   CHECK(says(of({PrimExpr(ir::MakePrimVar("m")), Int64(16)}), "may have more than 16 rows"));
+  const Buffers usual(Form{Int64(16), Int64(16)});
+  CHECK(says(refusal({Int64(16), Int64(-2)}, usual), "never runs"));
+  CHECK(says(refusal({Int64(16), Int64(16), 1, -2}, usual), "never runs"));
+  CHECK(says(refusal({Int64(int64_t{1} << 62), Int64(16)}, usual), "too many sums"));
+  const auto with = [&](const std::function<void(Buffers&)>& change) {
+    const Form form{Int64(16), Int64(16)};
+    Buffers buffers(form);
+    change(buffers);
+    return refusal(form, buffers);
+  };
+  const auto bytes = [](const ir::Buffer& buffer) {
+    return ir::MakeBuffer(buffer->name, DataType::Int(8), buffer->shape);
+  };
+  CHECK(says(with([&](Buffers& x) { x = {bytes(x.a), bytes(x.b), bytes(x.c)}; }), "are not int32"));
+  CHECK(says(with([](Buffers& x) { x.a = x.c; }), "reads what it stores"));
   // Sums that several rows have.
   Buffers overlapping(Form{Int64(16), Int64(16), 2});
   overlapping.c = ir::MakeBuffer("C", kWord, {Int64(16), Int64(31)});
@@ -214,12 +232,28 @@ TEST_CASE("nests of other forms are no products by tiles, and say why") {
   CHECK(says(refusal(form, wide), "no rows of a panel"));
 }
 
+TEST_CASE("where sums are not started, no words are nothing: nothing is read, nothing is stored") {
+  const ir::PrimVar k = ir::MakePrimVar("k");
+  const Form form{Int64(16), k - Int64(5)};
+  Buffers buffers(form);
+  buffers.a = ir::MakeBuffer("A", kWord, {Int64(16), k});
+  buffers.b = ir::MakeBuffer("B", kWord, {Int64(1), k, Int64(16)});
+  Kernel kernel(Function({buffers.a, buffers.b, buffers.c}, Nest(form, buffers)), Amx());
+  if (!HostHasTiles()) return;
+  Tensor<int32_t> a = Words(16 * 5, 1), b = Words(5 * 16, 2), c = Words(16 * 16, 3);
+  const Tensor<int32_t> before = c;
+  for (const int64_t depth : {0, 3, 5}) {
+    REQUIRE(kernel.Run({depth < 5 ? nullptr : a.data(), depth < 5 ? nullptr : b.data(), c.data()}, {depth}) == 0);
+    CHECK(std::equal(c.begin(), c.end(), before.begin()));
+  }
+}
+
 TEST_CASE("matrix products of bytes by a weight in panels") {
   const bool runs = HostHasTiles();
   Result<std::unique_ptr<ThreadPool>> pool = ThreadPool::Create(3);
   REQUIRE(pool.ok());
   for (const auto& [rows, depth, columns] : std::vector<std::array<int64_t, 3>>{
-           {8, 16, 16}, {85, 41, 79}, {33, 17, 70}, {64, 64, 64}, {15, 100, 130}, {100, 20, 10}}) {
+           {8, 16, 16}, {85, 41, 79}, {33, 17, 70}, {64, 64, 64}, {46, 375, 89}, {15, 100, 130}, {100, 20, 10}}) {
     for (const bool symbolic : {false, true}) {
       CAPTURE(rows);
       CAPTURE(depth);
