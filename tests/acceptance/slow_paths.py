@@ -25,7 +25,7 @@ PRODUCT = ("in another order of its factors a product may overflow, or meet a ze
            "row is not cut into lanes; rows are neither tasks nor vectors yet")
 KNOWN = {("summed_0", "scan"): SCAN, ("summed_1", "scan"): SCAN, ("summed_2", "scan"): SCAN,
          ("ordered_1", "top"): SELECTION, ("ordered_10", "top"): SELECTION, ("ordered_300", "sort"): SORTING,
-         ("scattered_elements", "scatter"): SCATTER, ("scattered_rows", "scatter"): SCATTER,
+         ("scattered_elements", "scatter"): SCATTER,
          ("reduced_reduceprod.last", "x_red"): PRODUCT, ("reduced_reduceprod.two", "x_red"): PRODUCT}
 
 

@@ -28,6 +28,7 @@ TEST_CASE("HeapBudget: no container grows beyond it") {
   std::unordered_map<int, int> table;
   std::deque<int> deque;
   std::vector<std::unique_ptr<int>> pointers;
+  std::vector<std::unique_ptr<std::array<char, 1000>>> arrays;
   std::vector<std::shared_ptr<std::string>> shared;
   std::vector<std::function<int()>> functions;
   const std::pair<const char*, std::function<void(int)>> growing[] = {
@@ -46,8 +47,9 @@ TEST_CASE("HeapBudget: no container grows beyond it") {
          functions.emplace_back([numbers] { return numbers[0]; });
        }},
       {"without exceptions",
-       [](int) {
-         if (new (std::nothrow) std::array<char, 1000> == nullptr) throw std::bad_alloc();
+       [&](int) {
+         arrays.emplace_back(new (std::nothrow) std::array<char, 1000>);
+         if (arrays.back() == nullptr) throw std::bad_alloc();
        }},
   };
   for (const auto& [name, grow] : growing) {

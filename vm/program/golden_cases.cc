@@ -137,8 +137,8 @@ Result<std::vector<GoldenCase>> DecodeGoldenCases(const formats::Container& cont
   const formats::Section* section = container.Find(formats::SectionKind::kGoldenCases);
   if (section == nullptr) return std::vector<GoldenCase>();
   INGOT_ASSIGN_OR_RETURN(SharedBytes bytes, container.Read(*section));
-  const HeapBudget budget(ReadingHeapBytes(container.bytes().size()));  // beyond it is out of memory
-  return CaseReader(std::move(bytes)).Run();
+  return WithinReadingHeap(CheckSet::All(), "", container.bytes().size(),
+                           [&] { return CaseReader(std::move(bytes)).Run(); });
 }
 
 }  // namespace ingot::vm
