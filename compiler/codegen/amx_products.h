@@ -29,9 +29,10 @@ class AmxProducts {
   //   C[c] = C[c] + T.dot_bytes(A[a], B[b])
   // Where the loop over summands is the innermost one, C[c] = 0 may stand in front of it.
   //
-  // Rows move A and C; there are at most 32, of a constant number, or at most 16. Columns move B and C: at most 16 that are
-  // neighbours in both, or 16 of each of a few panels, 16 elements apart in C. Summands are neighbours in A, and rows of
-  // 16 elements in B. All elements are int32, and no place is read from memory. Panels times blocks of 16 rows are at most 4: the tiles of the sums.
+  // Rows move A and C; there are at most 32, of a constant number, or at most 16. Columns move B and C: at most 16 that
+  // are neighbours in both, or 16 of each of a few panels, 16 elements apart in C. Summands are neighbours in A, and rows
+  // of 16 elements in B. Panels times blocks of 16 rows are at most 4: the tiles of the sums. All elements are int32, and
+  // no place is read from memory.
   void Emit(const ir::ForNode& nest);
   // Other code runs on this thread, which may leave the tiles in another form.
   void Forget();

@@ -13,7 +13,6 @@ import argparse
 import collections
 import os
 import pathlib
-import pickle
 import subprocess
 import sys
 import tempfile
@@ -35,7 +34,7 @@ from graph import Graph, Skip
 from graph_fuzz import commit_seed
 from oracle import name_of
 from registry import GENERATORS
-from running import Runner, compare, failure_of, last_lines
+from running import Runner, compare, failure_of, in_own_process, last_lines
 from tensors import is_float, read_safetensors, write_safetensors
 
 
@@ -155,25 +154,15 @@ def try_graph(seed, generator, options, limits, directory):
 
 
 def try_apart(*arguments):
-    """The same in a process of its own: an oracle that crashes takes one graph with it."""
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(read)
+    """The same in a process of its own."""
+    def run():
         try:
-            result = try_graph(*arguments)
+            return try_graph(*arguments)
         except Skip:  # what was drawn has no outputs that an oracle computes
-            result = [], None, collections.Counter()
+            return [], None, collections.Counter()
         except Exception:
-            result = [], traceback.format_exc(), collections.Counter()
-        with os.fdopen(write, "wb") as file:
-            pickle.dump(result, file)
-        os._exit(0)  # in any case: at a normal exit ONNX Runtime waits for threads that a fork has left behind
-    os.close(write)
-    with os.fdopen(read, "rb") as file:
-        data = file.read()
-    os.waitpid(child, 0)
-    return pickle.loads(data) if data else ([], None, collections.Counter(crashed=1))
+            return [], traceback.format_exc(), collections.Counter()
+    return in_own_process(run, lambda _: ([], None, collections.Counter(crashed=1)))
 
 
 def main():

@@ -26,7 +26,6 @@ import json
 import multiprocessing
 import os
 import pathlib
-import pickle
 import subprocess
 import sys
 import tempfile
@@ -51,7 +50,7 @@ from known import known
 from minimise import Minimiser, load_case, save_case, without_numbers
 from onnxruntime.capi.onnxruntime_pybind11_state import get_all_operator_schema
 from oracle import name_of
-from running import Runner, differs, kind_of, what_differs
+from running import Runner, differs, in_own_process, kind_of, what_differs
 from tensors import read_safetensors
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -81,10 +80,10 @@ def minimised(runner, case, state, detail, seconds=90):
     return Minimiser(case, fails, seconds).run()
 
 
-def without_forms(runner, graph, outputs, case, state):
-    """The case without functions and what else forms.py makes of it, if it fails, too."""
+def without_forms(runner, graph, outputs):
+    """The case without functions and what else forms.py makes of it, and the state that it ends in."""
     plain = graph.case(outputs, functions=False)
-    return plain if runner.attempt(plain)[0] == state else case
+    return plain, runner.attempt(plain)[0]
 
 
 def explained(runner, case, detail):
@@ -107,25 +106,12 @@ def results_of(runner, case):
 
 
 def fuzz_one(seed):
-    """The same in a process of its own: an oracle that crashes takes one graph with it, not the run."""
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(read)
+    def run():
         try:
-            result = fuzz_here(seed)
+            return fuzz_here(seed)
         except Exception:
-            result = seed, "generator", traceback.format_exc(), [], []
-        with os.fdopen(write, "wb") as file:
-            pickle.dump(result, file)
-        os._exit(0)  # in any case: at a normal exit ONNX Runtime waits for threads that a fork has left behind
-    os.close(write)
-    with os.fdopen(read, "rb") as file:
-        data = file.read()
-    _, status = os.waitpid(child, 0)
-    if not data:
-        return seed, "oracle", f"an oracle ended by signal {os.waitstatus_to_exitcode(status)}", [], []
-    return pickle.loads(data)
+            return seed, "generator", traceback.format_exc(), [], []
+    return in_own_process(run, lambda code: (seed, "oracle", f"an oracle ended by signal {code}", [], []))
 
 
 def fuzz_here(seed):
@@ -152,10 +138,11 @@ def fuzz_here(seed):
             if options.keep:
                 save_case(options.keep / str(seed), case, state, detail)
             if not options.no_minimise and state != "hang":
-                whole, case = case, without_forms(runner, graph, outputs, case, state)
-                if state == "refused" and "symbolic" in detail and case is whole:
+                plain, plain_state = without_forms(runner, graph, outputs)
+                if state == "refused" and "symbolic" in detail and plain_state == "ok":
                     # Of what a branch gives no dim is a number, and the list of operators says which have to be.
-                    return seed, "explained", detail + " (a branch hides a dim)", names, []
+                    return seed, "explained", detail + " (a form hides a dim)", names, []
+                case = plain if plain_state == state else case
                 small = minimised(runner, case, state, detail)
                 _, detail = runner.attempt(small)
                 if state == "wrong":

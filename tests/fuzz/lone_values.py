@@ -12,7 +12,6 @@ failure; 77 (skipped) without numpy, onnx and onnxruntime."""
 import argparse
 import os
 import pathlib
-import pickle
 import sys
 import tempfile
 import traceback
@@ -33,7 +32,7 @@ from graph import Graph, Skip
 from graph_fuzz import commit_seed
 from oracle import name_of, session
 from registry import GENERATORS
-from running import Runner
+from running import Runner, in_own_process
 from tensors import is_float, read_safetensors, write_safetensors
 
 # Operators of which an element may spread further than finite ones of it show, and why.
@@ -150,25 +149,15 @@ def try_graph(seed, rows, options, directory):
 
 
 def try_apart(*arguments):
-    """The same in a process of its own: an oracle that crashes takes one graph with it."""
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(read)
+    """The same in a process of its own."""
+    def run():
         try:
-            result = try_graph(*arguments)
+            return try_graph(*arguments)
         except Skip:  # what was drawn has no outputs that an oracle computes
-            result = ([], None, 0)
+            return [], None, 0
         except Exception:
-            result = ([], traceback.format_exc(), 0)
-        with os.fdopen(write, "wb") as file:
-            pickle.dump(result, file)
-        os._exit(0)  # in any case: at a normal exit ONNX Runtime waits for threads that a fork has left behind
-    os.close(write)
-    with os.fdopen(read, "rb") as file:
-        data = file.read()
-    os.waitpid(child, 0)
-    return pickle.loads(data) if data else ([], None, 0)
+            return [], traceback.format_exc(), 0
+    return in_own_process(run, lambda _: ([], None, 0))
 
 
 def main():
